@@ -1,0 +1,104 @@
+# One command for each job. Every target makes .venv first where it is missing or older than what it is made from,
+# so that a fresh clone needs Python 3.11 or newer, make and the package registries, and nothing else.
+
+PYTHON ?= python3
+ARGS ?=
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+# A .venv that carries this mark was interrupted while it was being filled: it is made anew.
+UNFINISHED := $(VENV)/.unfinished
+RUNTIME := $(VENV)/.installed-runtime
+ALL := $(VENV)/.installed-all
+ALL_EXTRAS := [bench,lint,peers,test]
+
+# Cluster modules and user settings that would leak other packages into .venv, or send ours elsewhere.
+unexport PYTHONPATH PYTHONHOME
+export PIP_USER := 0
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help report test bench lint clean
+
+help: ## list the targets (the default)
+	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
+
+report: $(RUNTIME) ## measure the kernels and write their speed table to reports/
+	@echo "report: measuring the kernels, table to reports/"
+	@$(RUN) -m quartbench kernels --out reports $(ARGS)
+
+test: $(ALL) ## compile the kernels, then run the tests
+	@echo "test: compiling the kernels, then pytest"
+	@$(RUN) -m quartbench warmup
+	@$(RUN) -m pytest $(ARGS)
+
+# asv looks for a Python of the running version on PATH: ours comes first, as a shim of that name may not run.
+bench: $(ALL) ## measure the last commit with asv and write its pages to .asv/html
+	@git rev-parse -q --verify HEAD >/dev/null || { echo "bench: asv measures commits, there is none here" >&2; exit 1; }
+	@echo "bench: measuring commit $$(git rev-parse --short HEAD) with asv (uncommitted changes are not measured)"
+	@[ -f "$$HOME/.asv-machine.json" ] || $(RUN) -m asv machine --yes >/dev/null
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(RUN) -m asv run $(ARGS) 'HEAD^!'
+	@$(RUN) -m asv publish
+	@echo "bench: look at the pages with $(RUN) -m asv preview"
+
+lint: $(ALL) ## check the code and its format with ruff
+	@echo "lint: ruff check, ruff format --check"
+	@$(RUN) -m ruff check . $(ARGS)
+	@$(RUN) -m ruff format --check .
+
+clean: ## remove .venv, asv's files, caches and build outputs
+	@echo "clean: removing $(VENV), .asv, caches and build outputs"
+	@rm -rf $(VENV) .asv .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+	@rm -rf .coverage .coverage.* coverage.xml htmlcov
+	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(RUNTIME): pyproject.toml constraints.txt
+	$(call install,)
+	@touch $@
+
+$(ALL): pyproject.toml constraints.txt
+	$(call install,$(ALL_EXTRAS))
+	@touch $(RUNTIME) $@
+
+# $(call install,EXTRAS): fill .venv, making it first where there is none that works. A failure leaves no half-made
+# .venv, an interruption leaves the mark (hence the trap: pip ends an interruption like any other failure). The build
+# backend comes first and isolation is off, as versions of pip differ in how constraints reach an isolated build.
+define install
+	@fresh=; trap 'exit 130' HUP INT TERM; \
+	if [ -e $(UNFINISHED) ] || ! $(RUN) -c 'import pip, sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    $(find_python); \
+	    echo "quartbench: making $(VENV) with Python $$version"; \
+	    fresh=1; \
+	    rm -rf $(VENV); \
+	    mkdir $(VENV) && touch $(UNFINISHED) && "$$base" -m venv $(VENV) || { rm -rf $(VENV); exit 1; }; \
+	fi; \
+	echo "quartbench: installing the packages of constraints.txt into $(VENV) (a minute or two the first time)"; \
+	touch $(UNFINISHED); rm -f $(RUNTIME) $(ALL); \
+	pip="$(RUN) -m pip --disable-pip-version-check install --quiet --constraint constraints.txt"; \
+	if $$pip hatchling editables && $$pip --no-build-isolation --editable '.$(1)'; then \
+	    rm -f $(UNFINISHED); \
+	else \
+	    if [ -n "$$fresh" ]; then rm -rf $(VENV); else rm -f $(UNFINISHED); fi; \
+	    echo "quartbench: the packages could not be installed, pip says why above" >&2; \
+	    exit 1; \
+	fi
+endef
+
+# Set $version and $base, the interpreter behind PYTHON: PYTHON itself may lie in the very .venv that is about to go.
+define find_python
+	version=$$($(PYTHON) -c 'import sys; print("%d.%d.%d" % sys.version_info[:3])' 2>/dev/null); \
+	if ! $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "quartbench needs Python 3.11 or newer, and '$(PYTHON)' is $${version:-not there}. Install one" >&2; \
+	    echo "(Debian, Ubuntu: apt install python3 python3-venv; macOS: brew install python; anywhere: python.org)," >&2; \
+	    echo "or name one that you have: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	fi; \
+	if ! $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null; then \
+	    echo "quartbench needs Python's venv and ensurepip, and '$(PYTHON)' ($$version) lacks one. Install them" >&2; \
+	    echo "(Debian, Ubuntu: apt install python3-venv)," >&2; \
+	    echo "or name another Python: make $(MAKECMDGOALS) PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	fi; \
+	base=$$($(PYTHON) -c 'import sys; print(sys._base_executable)')
+endef
