@@ -1,0 +1,53 @@
+"""The one exception of the package, and the words it uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import numpy as np
+
+
+class ProblemError(ValueError):
+    """Bad input: names the argument, what was found and what is needed."""
+
+
+def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
+    """The error for a name that is not registered, with the nearest one that is."""
+    known = sorted(known)
+    near = get_close_matches(str(name), known, n=1, cutoff=0.5)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return ProblemError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
+
+
+def real_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
+    """Return ``value`` as a finite, C-ordered float64 array (copied only when it is not one already)."""
+    try:
+        array = np.asarray(value)
+        if np.iscomplexobj(array):
+            raise ProblemError(f"{name} must be real, found complex values")
+        array = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ProblemError):
+            raise
+        raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from error
+    return _checked(array, np.asarray(value), name, ndim)
+
+
+def complex_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
+    """Return ``value`` as a finite, C-ordered complex128 array (copied only when it is not one already)."""
+    try:
+        array = np.ascontiguousarray(value, dtype=np.complex128)
+    except (TypeError, ValueError) as error:
+        raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from error
+    return _checked(array, np.asarray(value), name, ndim)
+
+
+def _checked(array: np.ndarray, given: np.ndarray, name: str, ndim: int | None) -> np.ndarray:
+    if ndim is not None and given.ndim != ndim:
+        raise ProblemError(f"{name} must have {ndim} dimension{'s' * (ndim != 1)}, found shape {given.shape}")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise ProblemError(f"{name} must be finite, found {array[where]} at index {where}")
+    return array

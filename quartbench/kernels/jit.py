@@ -1,0 +1,122 @@
+"""How every kernel is compiled: the decorators, where machine code is cached, and how many threads run it.
+
+Numba's disk cache stamps a function with the content of its own file only, so a kernel that calls a kernel of another
+file would keep the old callee after an edit. Our cache directory therefore carries a hash of all kernel sources.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numba
+import numpy as np
+from numba import config
+
+#: NaN and inf keep their meaning (no ``nnan``, ``ninf``): sums may be reordered and products fused, nothing else.
+FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+
+#: Elements of work below which one thread is faster than two. Starting a parallel region costs about 5 µs on omp,
+#: and a fused pass reads an element in about 0.25 ns: two threads save time from some 40 000 elements on.
+PARALLEL_WORK = 50_000
+
+
+def _source_hash() -> str:
+    digest = hashlib.blake2b(digest_size=8)
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    return digest.hexdigest()
+
+
+def _cache_dir() -> str:
+    """Return where the machine code of this very source goes: below NUMBA_CACHE_DIR, the package, or the user's cache."""
+    name = f"quartbench-{_source_hash()}"
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    roots = [config.CACHE_DIR] if config.CACHE_DIR else [str(Path(__file__).parent / "__pycache__"), home]
+    for root in roots:
+        path = os.path.join(root, name)
+        try:
+            os.makedirs(path, exist_ok=True)
+        except OSError:
+            continue
+        if os.access(path, os.W_OK):
+            return path
+    return tempfile.mkdtemp(prefix="quartbench-")
+
+
+CACHE_DIR = _cache_dir()
+
+
+def _compiled(fastmath: set[str], **options):
+    def decorate(function):
+        before = config.CACHE_DIR
+        config.CACHE_DIR = CACHE_DIR
+        try:
+            return numba.njit(cache=True, nogil=True, fastmath=set(fastmath), **options)(function)
+        finally:
+            config.CACHE_DIR = before
+
+    return decorate
+
+
+kernel = _compiled(FASTMATH)
+parallel_kernel = _compiled(FASTMATH, parallel=True)
+#: For indirect addressing: free to reorder a sum, LLVM would gather into vectors, slower than one entry after another.
+gather_kernel = _compiled({"contract"})
+
+
+#: How long an idle OpenMP thread spins before it sleeps (GNU's unit, some 20 ns each). By default it spins for
+#: milliseconds, and on a machine that is busy with something else the spinning keeps the thread it waits for from
+#: running: a 50 µs kernel then took 60 ms on two loaded cores, and 0.4 ms without spinning.
+SPIN_COUNT = "2000"
+
+
+def _thread_safe_layer() -> str | None:
+    """Return a layer of Numba in which two Python threads may run kernels at once, or None (then all run serially).
+
+    Numba's work-queue layer aborts the process there. A layer that the user named in NUMBA_THREADING_LAYER is kept.
+    """
+    for layer, pool in (("omp", "omppool"), ("tbb", "tbbpool")):
+        if config.THREADING_LAYER in (layer, "default", "safe", "threadsafe"):
+            try:
+                with _short_spin():
+                    importlib.import_module(f"numba.np.ufunc.{pool}")
+            except ImportError:
+                continue
+            return layer
+    return None
+
+
+@contextmanager
+def _short_spin() -> Iterator[None]:
+    """Let an OpenMP library that is loaded inside spin briefly, unless the user has said how long."""
+    if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
+LAYER = _thread_safe_layer()
+if LAYER is not None and not config.DISABLE_JIT:
+    config.THREADING_LAYER = LAYER
+
+
+def thread_count(work: float, pieces: int) -> int:
+    """Return how many threads should share ``work`` elements in so many pieces: one, or as many as Numba is set to."""
+    if work < PARALLEL_WORK or LAYER is None:
+        return 1
+    return min(numba.get_num_threads(), pieces)
+
+
+def shares(total: int, parts: int) -> np.ndarray:
+    """Return ``parts + 1`` bounds that cut ``range(total)`` evenly: the same threads always get the same terms."""
+    return (np.arange(parts + 1, dtype=np.int64) * total) // parts

@@ -1,0 +1,103 @@
+"""Compile every kernel for the types it meets in use, so that no run waits for the compiler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import scipy.sparse as sp
+
+from . import gram, graph, images, projections, rows, sparse
+from .jit import LAYER, shares
+
+Task = tuple[str, Callable[[], object]]
+
+
+def tasks() -> list[Task]:
+    """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
+    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections()]
+    return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
+
+
+def _task(function: Callable, *arguments: object, of: str = "") -> Task:
+    module = function.__module__.rsplit(".", 1)[-1]
+    return f"{module}.{function.__name__}{of and f' ({of})'}", lambda: function(*arguments)
+
+
+def _images() -> Iterator[Task]:
+    s = np.ones(4)
+    yield _task(images.value, s, 2)
+    yield _task(images.gradient_weights, s, 2, s.copy())
+    yield _task(images.hessian_weights, s, s, 2, s.copy())
+    yield _task(images.line, s, s, 2)
+    yield _task(images.dual_value, s, 2)
+    yield _task(images.square_norms, s, 2)
+
+
+def _rows() -> Iterator[Task]:
+    x, bounds = np.ones(3), shares(2, 2)
+    for dtype in (np.float64, np.float32):
+        a, s, of = np.ones((4, 3), dtype=dtype), np.ones(4), np.dtype(dtype).name
+        yield _task(rows.image, a, x, of=of)
+        yield _task(rows.image_parallel, a, x, 2 * bounds, of=of)
+        yield _task(rows.adjoint, a, s, of=of)
+        yield _task(rows.adjoint_parallel, a, s, 2 * bounds, of=of)
+        yield _task(rows.evaluate, a, 2, x, of=of)
+        yield _task(rows.evaluate_parallel, a, 2, x, bounds, of=of)
+        yield _task(rows.hessian_product, a, 2, x, s, False, x, of=of)
+        yield _task(rows.hessian_product_parallel, a, 2, x, s, False, x, bounds, of=of)
+    yield _task(rows.sum_parallel, np.ones((4, 3)), 2 * bounds)
+
+
+def _complex() -> Iterator[Task]:
+    a, x, s, bounds = np.ones((2, 4)), np.ones(4), np.ones(4), shares(2, 2)
+    yield _task(rows.image_complex, a, x)
+    yield _task(rows.image_complex_parallel, a, x, bounds)
+    yield _task(rows.adjoint_complex, a, s)
+    yield _task(rows.adjoint_complex_parallel, a, s, bounds)
+    yield _task(rows.evaluate_complex, a, x)
+    yield _task(rows.evaluate_complex_parallel, a, x, bounds)
+    yield _task(rows.hessian_product_complex, a, x, s, False, x)
+    yield _task(rows.hessian_product_complex_parallel, a, x, s, False, x, bounds)
+
+
+def _sparse() -> Iterator[Task]:
+    matrix, x, s, bounds = sp.csr_matrix(np.ones((4, 3))), np.ones(3), np.ones(4), shares(2, 2)
+    csr = (matrix.data, matrix.indices, matrix.indptr)
+    yield _task(sparse.image, *csr, x)
+    yield _task(sparse.image_parallel, *csr, x, 2 * bounds)
+    yield _task(sparse.adjoint, *csr, 3, s)
+    yield _task(sparse.adjoint_parallel, *csr, 3, s, 2 * bounds)
+    yield _task(sparse.evaluate, *csr, 3, 2, x)
+    yield _task(sparse.evaluate_parallel, *csr, 3, 2, x, bounds)
+    yield _task(sparse.hessian_product, *csr, 3, 2, x, s, False, x)
+    yield _task(sparse.hessian_product_parallel, *csr, 3, 2, x, s, False, x, bounds)
+
+
+def _graph() -> Iterator[Task]:
+    heads, tails = np.array([0, 1]), np.array([1, 2])
+    lists = (np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), np.array([0, 0, 1, 1]))
+    x, s, bounds = np.ones((3, 3)), np.ones(6), shares(2, 2)
+    yield _task(graph.image, heads, tails, x)
+    yield _task(graph.image_parallel, heads, tails, x, bounds)
+    yield _task(graph.adjoint, heads, tails, 3, 3, s)
+    yield _task(graph.adjoint_parallel, heads, *lists, 3, s, shares(3, 2))
+    yield _task(graph.evaluate, heads, tails, x)
+    yield _task(graph.evaluate_parallel, *lists, x, shares(3, 2))
+    yield _task(graph.hessian_product, heads, tails, x, x)
+    yield _task(graph.hessian_product_parallel, lists[0], lists[1], x, x, shares(3, 2))
+
+
+def _gram() -> Iterator[Task]:
+    x = np.ones((3, 2))
+    yield _task(gram.value, x)
+    yield _task(gram.evaluate, x)
+    yield _task(gram.hessian_product, x, x)
+    yield _task(gram.line, x, x)
+
+
+def _projections() -> Iterator[Task]:
+    y = np.array([1.0, 0.5])
+    yield _task(projections.orthant_slice, y, y, y)
+    yield _task(projections.second_order, y)
+    yield _task(projections.second_order_slice, y, y)
