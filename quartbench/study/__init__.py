@@ -1,0 +1,1 @@
+"""Comparisons: what is measured, how, and how it is shown."""

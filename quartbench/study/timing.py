@@ -1,0 +1,46 @@
+"""How contenders are timed against each other: equal threads, interleaved, best of many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numba
+from threadpoolctl import threadpool_limits
+
+from quartbench.kernels.jit import LAYER
+
+
+@contextmanager
+def equal_threads(count: int) -> Iterator[None]:
+    """Give BLAS and the kernels the same number of threads."""
+    before = numba.get_num_threads()
+    with threadpool_limits(count):
+        if LAYER is not None:
+            numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
+        try:
+            yield
+        finally:
+            numba.set_num_threads(before)
+
+
+def best_times(contenders: list[Callable[[], object]], rounds: int = 6, slice_seconds: float = 0.05) -> list[float]:
+    """Return the best seconds of a call of each contender.
+
+    Contenders take turns, a time slice each: drift of the machine hits all alike, and the threads that one leaves
+    spinning (OpenMP's and BLAS's do for some milliseconds) have gone to sleep before the best call of the next.
+    """
+    best = [float("inf")] * len(contenders)
+    for call in contenders:
+        call()
+    for _ in range(rounds):
+        for i, call in enumerate(contenders):
+            end = time.perf_counter() + slice_seconds
+            calls = 0
+            while calls < 3 or time.perf_counter() < end:
+                start = time.perf_counter()
+                call()
+                best[i] = min(best[i], time.perf_counter() - start)
+                calls += 1
+    return best
