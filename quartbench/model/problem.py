@@ -50,7 +50,7 @@ class Problem:
         K; the whole space where not given.
     solution : array, optional
         The minimiser, where it is known.
-    value : float, optional
+    optimum : float, optional
         The minimum f*, where it is known.
     origin : dict, optional
         What made the problem: the generator and its arguments, as JSON.
@@ -63,7 +63,7 @@ class Problem:
         cone: Cone | None = None,
         *,
         solution: Any = None,
-        value: float | None = None,
+        optimum: float | None = None,
         origin: dict[str, Any] | None = None,
     ) -> None:
         if not isinstance(form, Form):
@@ -87,7 +87,7 @@ class Problem:
         self.c = self.cone.euclidean(flat) if self.cone.name == "centred" and not self.trivial else flat.copy()
         self.c.flags.writeable = False
         self.solution = None if solution is None else form.flat(solution, "solution")
-        self.optimum = 0.0 if self.trivial else value
+        self.optimum = 0.0 if self.trivial else optimum
         self.origin = origin or {}
 
     @property
@@ -181,7 +181,7 @@ class Problem:
         if self.solution is not None:
             arrays["solution"] = self.solution
         if self.optimum is not None:
-            arrays["value"] = np.array(self.optimum)
+            arrays["optimum"] = np.array(self.optimum)
         part = path.with_name(f".{path.name}.{os.getpid()}.part.npz")
         try:
             np.savez_compressed(part, head=np.array(json.dumps(head)), **arrays)
@@ -209,14 +209,17 @@ class Problem:
             raise unknown_name("cone", head["cone"], CONES)
         form = _restored(head["form"], {k.removeprefix("form_"): v for k, v in stored.items() if k[:5] == "form_"})
         scale = float(stored["scale"])
-        return cls(
+        problem = cls(
             form if scale == 1.0 else form.scaled(scale),
             stored["c"],
             CONES[head["cone"]](),
             solution=stored.get("solution"),
-            value=float(stored["value"]) if "value" in stored else None,
+            optimum=float(stored["optimum"]) if "optimum" in stored else None,
             origin=head["origin"],
         )
+        problem.c = stored["c"]  # bit for bit: centring what is centred already would round it once more
+        problem.c.flags.writeable = False
+        return problem
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"

@@ -1,0 +1,66 @@
+"""What every test may count on: repeatable hypothesis, at least two Numba threads, and Python processes of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Numba reads this when it is first imported: parallel kernels must run in two threads on a single core too.
+os.environ.setdefault("NUMBA_NUM_THREADS", str(max(2, os.cpu_count() or 1)))
+
+import numba
+
+ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile(
+    "quartbench",
+    derandomize=True,
+    deadline=None,
+    max_examples=30,
+    database=None,
+    print_blob=False,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],
+)
+settings.load_profile("quartbench")
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before():
+    """Set Numba's thread count back after a test that changed it."""
+    before = numba.get_num_threads()
+    yield
+    numba.set_num_threads(before)
+
+
+@pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])
+def threads(request):
+    """Run the test with one Numba thread and with two."""
+    numba.set_num_threads(request.param)
+    return request.param
+
+
+@pytest.fixture
+def run_python():
+    """Return a function that runs a script in a new process and returns its output; it fails where the script does.
+
+    An abort of the process (as in Numba's work-queue layer) is seen here as a failing exit code.
+    """
+
+    def run(script, *arguments, path=ROOT, **environment):
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "COV_"))}
+        inherited["NUMBA_NUM_THREADS"] = "2"
+        done = subprocess.run(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            cwd=path,
+            env={**inherited, "PYTHONPATH": str(path), **environment},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}{done.stderr}"
+        return done.stdout.strip()
+
+    return run
