@@ -18,6 +18,8 @@ from quartbench.model import (
     StackedForm,
     certify,
 )
+from quartbench.precondition import coherence, effective_resistance, leverage, lewis_weights, measured_kappa, metric
+from quartbench.solvers import Result, Solver, register, solve
 
 __version__ = "0.1.0"
 
@@ -34,9 +36,19 @@ __all__ = [
     "Orthant",
     "Problem",
     "ProblemError",
+    "Result",
     "SecondOrder",
+    "Solver",
     "StackedForm",
     "__version__",
     "certify",
+    "coherence",
+    "effective_resistance",
     "instances",
+    "leverage",
+    "lewis_weights",
+    "measured_kappa",
+    "metric",
+    "register",
+    "solve",
 ]

@@ -1,0 +1,54 @@
+"""Problems as people bring them: rows in .npy or .mtx with c in .npy, or a saved .npz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import scipy.io
+
+from quartbench.errors import ProblemError, unknown_name
+from quartbench.model import CONES, ComplexForm, Form, Problem, StackedForm
+
+
+def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
+    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``) and c (``.npy``)."""
+    if source.suffix == ".npz":
+        if linear is not None:
+            raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
+        return Problem.load(source)
+    if linear is None:
+        raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
+    if cone not in CONES:
+        raise unknown_name("cone", cone, CONES)
+    return Problem(read_form(source, rank), read_array(linear, "c"), CONES[cone]())
+
+
+def read_form(source: Path, rank: int = 1) -> Form:
+    """Return the form of stacked rows in a ``.npy`` (real or complex) or Matrix Market file."""
+    if source.suffix == ".npz":
+        return Problem.load(source).form
+    if source.suffix in (".mtx", ".gz"):
+        try:
+            return StackedForm(scipy.io.mmread(source), rank)
+        except (ValueError, OSError) as error:
+            if isinstance(error, ProblemError):
+                raise
+            raise ProblemError(f"{str(source)!r} is not a Matrix Market file: {error}") from error
+    rows = read_array(source, "rows")
+    if rows.dtype.kind != "c":
+        return StackedForm(rows, rank)
+    if rank != 1:
+        raise ProblemError(f"complex rows have one row a term, found rank={rank}")
+    return ComplexForm(rows)
+
+
+def read_array(path: Path, name: str) -> np.ndarray:
+    """Return the array in a ``.npy`` file; pickled content is refused."""
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ProblemError(f"{name}: {str(path)!r} is not a .npy file of numbers: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise ProblemError(f"{name}: {str(path)!r} holds several arrays; give one .npy file")
+    return array
