@@ -1,4 +1,4 @@
-"""What every test may count on: repeatable hypothesis, at least two Numba threads, and Python processes of their own."""
+"""What every test may count on: repeatable hypothesis, at least two Numba threads, Python processes of its own."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ settings.register_profile(
     "quartbench",
     derandomize=True,
     deadline=None,
-    max_examples=30,
+    max_examples=60,
     database=None,
     print_blob=False,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.differing_executors],

@@ -65,9 +65,7 @@ def hessian_weights(image, direction, rank, weights):
 
 
 @kernel
-def line(image, direction, rank):
-    """Return the five coefficients of t ↦ ρ(x + t d), constant first, from the images of x and d."""
-    out = np.zeros(5)
+def _coefficients(image, direction, rank):
     c0 = c1 = c2 = c3 = c4 = 0.0
     if rank == 1:
         for i in range(image.size):
@@ -94,12 +92,33 @@ def line(image, direction, rank):
             c2 += 4.0 * b * b + 2.0 * a * e
             c3 += b * e
             c4 += e * e
-    out[0] = c0
-    out[1] = 4.0 * c1
-    out[2] = c2
-    out[3] = 4.0 * c3
-    out[4] = c4
+    return c0, 4.0 * c1, c2, 4.0 * c3, c4
+
+
+@kernel
+def line(image, direction, rank):
+    """Return the five coefficients of t ↦ ρ(x + t d), constant first, from the images of x and d."""
+    out = np.empty(5)
+    out[0], out[1], out[2], out[3], out[4] = _coefficients(image, direction, rank)
     return out
+
+
+@kernel
+def behind(ahead, before, theta, out):
+    """Write the image of y, known from that of z = y + θ(y − before). Errors do not grow: θ/(1+θ) ≤ ½ for θ ≤ 1."""
+    share = 1.0 / (1.0 + theta)
+    for k in range(ahead.size):
+        out[k] = share * (ahead[k] + theta * before[k])
+
+
+@kernel
+def line_behind(at, ahead, before, theta, rank, out):
+    """Write the image of y as ``behind`` does; return the coefficients of t ↦ ρ(x + t(y − x)), x of image ``at``."""
+    behind(ahead, before, theta, out)
+    direction = np.empty_like(out)
+    for k in range(out.size):
+        direction[k] = out[k] - at[k]
+    return _coefficients(at, direction, rank)
 
 
 @kernel

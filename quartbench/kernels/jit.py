@@ -21,9 +21,10 @@ from numba import config
 #: NaN and inf keep their meaning (no ``nnan``, ``ninf``): sums may be reordered and products fused, nothing else.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
-#: Elements of work below which one thread is faster than two. Starting a parallel region costs about 5 µs on omp,
-#: and a fused pass reads an element in about 0.25 ns: two threads save time from some 40 000 elements on.
-PARALLEL_WORK = 50_000
+#: Elements of work below which one thread serves. A fused pass reads an element in 0.27 ns and a parallel region costs
+#: 5 to 10 µs, so two threads break even at some 60 000 elements; at twice that they also gain what it costs to lose
+#: now and then to a busy core.
+PARALLEL_WORK = 120_000
 
 
 def _source_hash() -> str:
@@ -34,7 +35,7 @@ def _source_hash() -> str:
 
 
 def _cache_dir() -> str:
-    """Return where the machine code of this very source goes: below NUMBA_CACHE_DIR, the package, or the user's cache."""
+    """Return where the machine code of this source goes: below NUMBA_CACHE_DIR, the package, or the user's cache."""
     name = f"quartbench-{_source_hash()}"
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     roots = [config.CACHE_DIR] if config.CACHE_DIR else [str(Path(__file__).parent / "__pycache__"), home]
@@ -70,17 +71,25 @@ parallel_kernel = _compiled(FASTMATH, parallel=True)
 gather_kernel = _compiled({"contract"})
 
 
-#: How long an idle OpenMP thread spins before it sleeps (GNU's unit, some 20 ns each). By default it spins for
-#: milliseconds, and on a machine that is busy with something else the spinning keeps the thread it waits for from
-#: running: a 50 µs kernel then took 60 ms on two loaded cores, and 0.4 ms without spinning.
-SPIN_COUNT = "2000"
+#: How long an idle OpenMP thread spins before it sleeps (GNU's unit, some 50 ns each). By default it spins for many
+#: milliseconds, and on a machine that is busy with something else the spinning keeps the very thread it waits for from
+#: running: a 50 µs kernel took 60 ms on two loaded cores, 1 ms with this count. Below about 5000 threads fall asleep
+#: within a region, and waking them takes 200 µs.
+SPIN_COUNT = "10000"
 
 
 def _thread_safe_layer() -> str | None:
     """Return a layer of Numba in which two Python threads may run kernels at once, or None (then all run serially).
 
-    Numba's work-queue layer aborts the process there. A layer that the user named in NUMBA_THREADING_LAYER is kept.
+    Numba's work-queue layer aborts the process there. A layer that the user named in NUMBA_THREADING_LAYER is kept, as
+    is one whose threads run already: Numba starts them once a process.
     """
+    try:
+        running = numba.threading_layer()
+    except ValueError:  # none runs yet
+        pass
+    else:
+        return running if running in ("omp", "tbb") else None
     for layer, pool in (("omp", "omppool"), ("tbb", "tbbpool")):
         if config.THREADING_LAYER in (layer, "default", "safe", "threadsafe"):
             try:

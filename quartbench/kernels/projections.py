@@ -10,57 +10,65 @@ from .jit import kernel
 
 
 @kernel
-def orthant_slice(y, c, d):
-    """Return argmin Σ dⱼ(zⱼ − yⱼ)² over z ≥ 0, ⟨c,z⟩ = 1, exactly.
+def _orthant_inner(y, c, d, t):
+    """Return ⟨c,z(t)⟩ for z(t) = (y + t c/d)₊."""
+    total = 0.0
+    for j in range(y.size):
+        total += c[j] * max(y[j] + t * c[j] / d[j], 0.0)
+    return total
 
-    The solution is z(t) = (y + t c/d)₊ for the t with ⟨c,z(t)⟩ = 1 (ERRATA 6). ⟨c,z(t)⟩ is nondecreasing and piecewise
-    linear with a break at tⱼ = −yⱼdⱼ/cⱼ: coordinates with cⱼ > 0 enter there as t grows, those with cⱼ < 0 leave. So
-    sort the breaks and walk to the piece that crosses 1. Some cⱼ must be positive.
+
+@kernel
+def _orthant_crossing(y, c, d):
+    """Return the t with ⟨c,z(t)⟩ = 1 for z(t) = (y + t c/d)₊.
+
+    ⟨c,z(t)⟩ is nondecreasing and piecewise linear with a break at tⱼ = −yⱼdⱼ/cⱼ: coordinates with cⱼ > 0 enter there as
+    t grows, those with cⱼ < 0 leave. Sort the breaks and halve their range down to the piece that crosses 1. (A walk
+    with running sums is as fast, but what leaves a sum leaves its rounding behind: uneven c took it to a wrong piece.)
     """
-    n = y.size
-    breaks = np.empty(n)
-    count = 0
-    owner = np.empty(n, dtype=np.int64)
-    slope = 0.0  # ⟨c,z(t)⟩ = offset + slope·t on the current piece, which starts at t = −∞
+    breaks = np.empty(y.size)
+    for j in range(y.size):
+        breaks[j] = -y[j] * d[j] / c[j] if c[j] != 0.0 else np.inf
+    ordered = np.sort(breaks)
+    first = -1
+    last = ordered.size
+    while last - first > 1:
+        middle = (first + last) // 2
+        if ordered[middle] < np.inf and _orthant_inner(y, c, d, ordered[middle]) < 1.0:
+            first = middle
+        else:
+            last = middle
+    low = ordered[first] if first >= 0 else -np.inf
+    high = ordered[last] if last < ordered.size else np.inf
+    slope = 0.0  # ⟨c,z(t)⟩ = offset + slope·t on the piece
     offset = 0.0
-    for j in range(n):
-        if c[j] != 0.0:
-            breaks[count] = -y[j] * d[j] / c[j]
-            owner[count] = j
-            count += 1
-            if c[j] < 0.0:
-                slope += c[j] * c[j] / d[j]
-                offset += c[j] * y[j]
-    order = np.argsort(breaks[:count])
-    # On the first piece only coordinates with c < 0 are active, where ⟨c,z⟩ ≤ 0 < 1: the crossing comes later.
-    t = 0.0
-    for k in range(count):
-        j = owner[order[k]]
-        if c[j] > 0.0:
+    for j in range(y.size):
+        if (c[j] > 0.0 and breaks[j] <= low) or (c[j] < 0.0 and breaks[j] >= high):
             slope += c[j] * c[j] / d[j]
             offset += c[j] * y[j]
-        else:
-            slope -= c[j] * c[j] / d[j]
-            offset -= c[j] * y[j]
-        if k + 1 < count and offset + slope * breaks[order[k + 1]] < 1.0:
-            continue
-        # The running sums carry the rounding of every piece before: sum this one again before it decides t.
-        low = breaks[order[k]]
-        high = breaks[order[k + 1]] if k + 1 < count else np.inf
-        middle = 0.5 * (low + high) if high < np.inf else low + 1.0 + abs(low)
-        slope = 0.0
-        offset = 0.0
-        for i in range(n):
-            if y[i] + middle * c[i] / d[i] > 0.0:
-                slope += c[i] * c[i] / d[i]
-                offset += c[i] * y[i]
-        if slope > 0.0:
-            t = (1.0 - offset) / slope
-            if t <= high:
-                break
-    z = np.empty(n)
-    for j in range(n):
-        z[j] = max(y[j] + t * c[j] / d[j], 0.0)
+    return min(max((1.0 - offset) / slope, low), high) if slope > 0.0 else high
+
+
+@kernel
+def orthant_slice(y, c, d):
+    """Return argmin Σ dⱼ(zⱼ − yⱼ)² over z ≥ 0, ⟨c,z⟩ = 1, exactly. Some cⱼ must be positive.
+
+    The solution is z(t) = (y + t c/d)₊ for the t with ⟨c,z(t)⟩ = 1 (ERRATA 6). From a y far away z carries the rounding
+    of y: then the search is done again from y + t c/d, which has the same solution and is near it.
+    """
+    u = y.copy()
+    z = np.empty_like(y)
+    for _ in range(4):
+        t = _orthant_crossing(u, c, d)
+        inner = 0.0
+        size = 1.0
+        for j in range(y.size):
+            u[j] += t * c[j] / d[j]
+            z[j] = max(u[j], 0.0)
+            inner += c[j] * z[j]
+            size += abs(c[j] * z[j])
+        if abs(inner - 1.0) <= 1e-14 * size:
+            break
     return z
 
 

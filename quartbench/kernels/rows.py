@@ -4,9 +4,9 @@ A block of rows is read from memory once; its image, its weights and its share o
 in cache. Eight rows advance together, so that x (or the gradient) is loaded once for eight rows and the sums run in
 eight independent chains. Sums are always in float64.
 
-Complex rows are read as interleaved reals. With J(re, im) = (im, −re), ⟨q,x⟩ = (row·x) + i (row·Jx), and adding w q to a
-gradient adds Re(w)·row to one accumulator and Im(w)·row to a second one, to be turned by i once at the end: a complex
-row is a real row with two right-hand sides, and the image of a term is the pair (re, im) of a rank-2 term.
+Complex rows are read as interleaved reals. With J(re, im) = (im, −re), ⟨q,x⟩ = (row·x) + i (row·Jx), and adding w q to
+a gradient adds Re(w)·row to one accumulator and Im(w)·row to a second one, to be turned by i once at the end: a
+complex row is a real row with two right-hand sides, and the image of a term is the pair (re, im) of a rank-2 term.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from . import gram, graph, images, projections, rows, sparse
+from . import gram, graph, images, projections, rows, sparse, steps
 from .jit import LAYER, shares
 
 Task = tuple[str, Callable[[], object]]
@@ -15,7 +15,7 @@ Task = tuple[str, Callable[[], object]]
 
 def tasks() -> list[Task]:
     """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
-    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections()]
+    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections(), *_steps()]
     return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
 
 
@@ -30,6 +30,8 @@ def _images() -> Iterator[Task]:
     yield _task(images.gradient_weights, s, 2, s.copy())
     yield _task(images.hessian_weights, s, s, 2, s.copy())
     yield _task(images.line, s, s, 2)
+    yield _task(images.behind, s, s, 0.5, s.copy())
+    yield _task(images.line_behind, s, s, s, 0.5, 2, s.copy())
     yield _task(images.dual_value, s, 2)
     yield _task(images.square_norms, s, 2)
 
@@ -101,3 +103,10 @@ def _projections() -> Iterator[Task]:
     yield _task(projections.orthant_slice, y, y, y)
     yield _task(projections.second_order, y)
     yield _task(projections.second_order_slice, y, y)
+
+
+def _steps() -> Iterator[Task]:
+    x = np.ones(3)
+    yield _task(steps.slice_step, x, x, x, 1.0, x, x, 1.0, 1.0)
+    yield _task(steps.extrapolate, x, x, 0.5, x)
+    yield _task(steps.accelerated_step, x, x, x, 1.0, x, x, 1.0, 1.0, x, 0.5)

@@ -14,17 +14,20 @@ import scipy.linalg
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from quartbench.errors import ProblemError, complex_array
+from quartbench.errors import ProblemError, any_array, complex_array, whole_number
 from quartbench.kernels import gram, graph, images, rows, sparse
 from quartbench.kernels.jit import shares, thread_count
+
+from .laplacians import DENSE_VERTICES, Dissection
 
 #: Bytes of rows that an operation may copy at a time.
 BLOCK_BYTES = 1 << 25
 
+#: Bytes of weighted rows that enter a Gram matrix at a time: fewer lose BLAS its speed, more leave the caches.
+GRAM_BYTES = 1 << 24
+
 #: A sparse entry costs about this many dense ones, an edge coordinate likewise: gathers instead of streams.
 GATHER_COST = 4
-
-REAL = np.dtype(np.float64)
 
 
 class Form:
@@ -75,15 +78,17 @@ class Form:
     # Points -----------------------------------------------------------------------------------------------------------
 
     def flat(self, x: Any, name: str = "x") -> np.ndarray:
-        """Return a point as a flat, C-ordered real vector of length ``dim`` (a view where possible)."""
+        """Return a point as a flat, C-ordered real vector of length ``dim`` (a view where possible).
+
+        A read-only point is copied: to Numba it is another type, and kernels would be compiled anew for it.
+        """
         if type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 1 and x.size == self.dim:
-            return x if x.flags.c_contiguous else x.copy()
-        array = np.asarray(x)
-        if array.shape == self.shape and (self.dtype.kind == "c" or array.dtype.kind != "c"):
-            array = np.ascontiguousarray(array, dtype=self.dtype)
-            return array.reshape(-1).view(np.float64)
+            return x if x.flags.carray else x.copy()
+        array = any_array(x, name)
+        if array.shape == self.shape and array.dtype.kind in ("fiubc" if self.dtype.kind == "c" else "fiub"):
+            return np.require(array, self.dtype, "CAW").reshape(-1).view(np.float64)
         if array.shape == (self.dim,) and array.dtype.kind in "fiub":
-            return np.ascontiguousarray(array, dtype=np.float64)
+            return np.require(array, np.float64, "CAW")
         raise ProblemError(
             f"{name} must have shape {self.shape} ({self.dtype}) or be flat of length {self.dim}, "
             f"found shape {array.shape} ({array.dtype})"
@@ -97,6 +102,21 @@ class Form:
         array = np.asarray(given)
         return flat if array.shape == (self.dim,) and array.dtype.kind != "c" else self.native(flat)
 
+    @property
+    def _image_length(self) -> int:
+        return self.terms * self.rank
+
+    def _stacked(self, image: Any, name: str = "image") -> np.ndarray:
+        """Return an image as a flat, C-ordered float64 vector; kernels do not check lengths."""
+        if type(image) is np.ndarray and image.dtype == np.float64 and image.shape == (self._image_length,):
+            return image if image.flags.carray else image.copy()
+        array = any_array(image, name)
+        if array.size != self._image_length or array.dtype.kind not in "fiub":
+            raise ProblemError(
+                f"{name} must be {self._image_length} real numbers, found shape {array.shape} ({array.dtype})"
+            )
+        return np.require(array, np.float64, "CAW").reshape(-1)
+
     # Operations -------------------------------------------------------------------------------------------------------
 
     def image(self, x: Any) -> np.ndarray:
@@ -107,7 +127,7 @@ class Form:
     def adjoint(self, weights: np.ndarray) -> np.ndarray:
         """Return Mᵀw = Σ Uᵢwᵢ as a flat vector. One pass."""
         self.passes += 1
-        return self._scaled(self._adjoint(np.ascontiguousarray(weights, dtype=np.float64)))
+        return self._scaled(self._adjoint(self._stacked(weights, "weights")))
 
     def value(self, x: Any) -> float:
         """Return ρ(x). One pass."""
@@ -129,6 +149,14 @@ class Form:
         gradient = self._scaled(gradient)
         return value, gradient if flat is x else self._like(gradient, x), image
 
+    def evaluate_flat(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return what ``evaluate`` does for a flat, C-ordered float64 vector, unchecked: solvers' loops call this."""
+        self.passes += 1
+        if self._scale == 1.0:
+            return self._evaluate(x)
+        value, gradient, image = self._evaluate(self._scale * x)
+        return value, self._scale * gradient, image
+
     def hessian_product(self, x: Any, v: Any) -> np.ndarray:
         """Return ρ''(x)v = Σ (4⟨x,Bᵢx⟩Bᵢ + 8Bᵢxxᵀ Bᵢ)v in the shape of v (ERRATA 2). One pass."""
         self.passes += 1
@@ -141,10 +169,11 @@ class Form:
 
     def value_from_image(self, image: np.ndarray) -> float:
         """Return ρ from the image of a point. No pass."""
-        return images.value(image, self.rank)
+        return images.value(self._stacked(image), self.rank)
 
     def gradient_from_image(self, image: np.ndarray) -> np.ndarray:
         """Return ∇ρ, flat, from the image of a point. One pass."""
+        image = self._stacked(image)
         weights = np.empty_like(image)
         images.gradient_weights(image, self.rank, weights)
         return self.adjoint(weights)
@@ -153,11 +182,20 @@ class Form:
         """Return ρ''(x)v from the image of x, in the shape of v. One pass."""
         self.passes += 1
         v_flat = self._scaled(self.flat(v, "v"))
-        return self._like(self._scaled(self._hessian_product(v_flat, image, v_flat)), v)
+        return self._like(self._scaled(self._hessian_product(v_flat, self._stacked(image), v_flat)), v)
 
     def line_from_images(self, image: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Return the five coefficients of t ↦ ρ(x + t d) from the images of x and d. No pass."""
-        return images.line(image, direction, self.rank)
+        return images.line(self._stacked(image), self._stacked(direction, "direction"), self.rank)
+
+    def line_behind(
+        self, at: np.ndarray, ahead: np.ndarray, before: np.ndarray, theta: float, out: np.ndarray
+    ) -> tuple[float, ...]:
+        """Write the image of y to ``out`` and return the coefficients of t ↦ ρ(x + t(y − x)). No pass.
+
+        ``at``, ``ahead`` and ``before`` are the images of x, of y + θ(y − before) and of before: images are linear.
+        """
+        return images.line_behind(at, ahead, before, theta, self.rank, out)
 
     # The same form at another scale -----------------------------------------------------------------------------------
 
@@ -217,13 +255,12 @@ class StackedForm(Form):
         super().__init__()
         self.rows = _stacked_rows(rows)
         count, self.dim = self.rows.shape
-        if int(rank) != rank or rank < 1:
-            raise ProblemError(f"rank must be a positive integer, found {rank!r}")
+        rank = whole_number(rank, "rank")
         if count == 0 or self.dim == 0:
             raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
         if count % rank:
             raise ProblemError(f"rows must come in blocks of rank={rank}, found {count} rows")
-        self.rank = int(rank)
+        self.rank = rank
         self.terms = count // self.rank
         self.shape = (self.dim,)
         self.sparse = sp.issparse(self.rows)
@@ -426,17 +463,14 @@ class GraphForm(Form):
 
     def __init__(self, points: int, dim: int, edges: Any) -> None:
         super().__init__()
-        if int(points) != points or points < 2:
-            raise ProblemError(f"points must be an integer of at least 2, found {points!r}")
-        if int(dim) != dim or dim < 1:
-            raise ProblemError(f"dim must be a positive integer, found {dim!r}")
-        self.points, self.coordinates = int(points), int(dim)
+        self.points, self.coordinates = whole_number(points, "points", 2), whole_number(dim, "dim")
         self.edges = _simple_edges(edges, self.points)
         self.heads, self.tails = (np.ascontiguousarray(column) for column in self.edges.T)
         self.dim = self.points * self.coordinates
         self.terms, self.rank = len(self.edges), self.coordinates
         self.shape = (self.points, self.coordinates)
         self._incidence = _incidence(self.heads, self.tails, self.points)
+        self._dissection: dict[str, Dissection] = {}  # a dict, as scaled twins share it
         self._work = GATHER_COST * self.terms * self.coordinates
 
     def _parts(self) -> int:
@@ -492,6 +526,14 @@ class GraphForm(Form):
         weights = self._scale**2 * (np.ones(self.terms) if tau is None else np.asarray(tau, dtype=np.float64))
         return laplacian(self.points, self.edges, weights)
 
+    def dissection(self) -> Dissection | None:
+        """Return the order in which Laplacians of this graph are factored (made once); None for small graphs."""
+        if self.points <= DENSE_VERTICES:
+            return None
+        if "structure" not in self._dissection:
+            self._dissection["structure"] = Dissection(self.points, self.edges)
+        return self._dissection["structure"]
+
     def _arrays(self):
         return {"points": np.array(self.points), "dim": np.array(self.coordinates), "edges": self.edges}
 
@@ -509,18 +551,19 @@ class GramForm(Form):
 
     def __init__(self, n: int, r: int) -> None:
         super().__init__()
-        for name, value in (("n", n), ("r", r)):
-            if int(value) != value or value < 1:
-                raise ProblemError(f"{name} must be a positive integer, found {value!r}")
-        self.shape = (int(n), int(r))
+        self.shape = (whole_number(n, "n"), whole_number(r, "r"))
         self.dim = self.shape[0] * self.shape[1]
         self.terms, self.rank = self.shape[1] ** 2, self.shape[1]
+
+    @property
+    def _image_length(self) -> int:
+        return self.dim
 
     def _image(self, x):
         return x.copy()
 
     def _adjoint(self, weights):
-        return weights
+        return weights.copy()
 
     def _evaluate(self, x):
         value, gradient = gram.evaluate(x.reshape(self.shape))
@@ -532,15 +575,21 @@ class GramForm(Form):
 
     def value_from_image(self, image: np.ndarray) -> float:
         """Return ρ from the image of a point."""
-        return gram.value(image.reshape(self.shape))
+        return gram.value(self._stacked(image).reshape(self.shape))
 
     def gradient_from_image(self, image: np.ndarray) -> np.ndarray:
         """Return ∇ρ, flat, from the image of a point. One pass."""
-        return self.adjoint(gram.evaluate(image.reshape(self.shape))[1].reshape(-1))
+        return self.adjoint(gram.evaluate(self._stacked(image).reshape(self.shape))[1].reshape(-1))
 
     def line_from_images(self, image: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Return the five coefficients of t ↦ ρ(X + tD) from X and D, through r × r products."""
-        return gram.line(image.reshape(self.shape), direction.reshape(self.shape))
+        at, along = self._stacked(image), self._stacked(direction, "direction")
+        return gram.line(at.reshape(self.shape), along.reshape(self.shape))
+
+    def line_behind(self, at, ahead, before, theta, out):
+        """Write the image of y to ``out`` and return the coefficients of t ↦ ρ(x + t(y − x)). No pass."""
+        images.behind(ahead, before, theta, out)
+        return tuple(self.line_from_images(at, out - at).tolist())
 
     def _arrays(self):
         return {"size": np.array(self.shape)}
@@ -553,12 +602,14 @@ def _stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
     if sp.issparse(given):
         if given.dtype.kind == "c":
             raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
+        if given.ndim != 2:
+            raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:
             matrix = matrix.copy()
         matrix.sum_duplicates()
         return matrix.astype(np.float64) if matrix.dtype not in (np.float64, np.float32) else matrix
-    array = np.asarray(given)
+    array = any_array(given, "rows")
     if array.dtype.kind == "c":
         raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
     if array.ndim != 2:
@@ -593,20 +644,20 @@ def _survey(matrix: np.ndarray | sp.csr_matrix, rank: int) -> float:
 
 
 def blocked_gram(matrix: np.ndarray, weights: np.ndarray, dtype: type, rank_update: Callable) -> np.ndarray:
-    """Return Σ wₖ² rowₖ rowₖᴴ by BLAS-3 on blocks of rows, whose scaled copies take 32 MB at most."""
-    n = matrix.shape[1]
+    """Return Σ wₖ² rowₖ rowₖᴴ by BLAS-3 on blocks of rows, whose scaled copies share one buffer of 16 MB at most."""
+    count, n = matrix.shape
     out = np.zeros((n, n), dtype=dtype, order="F")
-    step = max(1, BLOCK_BYTES // (np.dtype(dtype).itemsize * n))
-    for start in range(0, matrix.shape[0], step):
-        block = matrix[start : start + step] * weights[start : start + step, None]
+    step = min(count, max(1, GRAM_BYTES // (np.dtype(dtype).itemsize * n)))
+    buffer = np.empty((step, n), dtype=dtype)
+    for start in range(0, count, step):
+        block = buffer[: min(step, count - start)]
+        np.multiply(matrix[start : start + step], weights[start : start + step, None], out=block)
         out = rank_update(1.0, block.T, beta=1.0, c=out, overwrite_c=1, lower=1)
-    below = np.tril_indices(n, -1)
-    out.T[below] = out[below].conj()
-    return out
+    return np.tril(out) + np.tril(out, -1).conj().T
 
 
 def _simple_edges(given: Any, points: int) -> np.ndarray:
-    edges = np.asarray(given)
+    edges = any_array(given, "edges")
     if edges.ndim != 2 or edges.shape[1] != 2 or len(edges) == 0:
         raise ProblemError(f"edges must have shape (m, 2) with m ≥ 1, found shape {edges.shape}")
     if edges.dtype.kind not in "iu":

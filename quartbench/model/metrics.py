@@ -5,17 +5,17 @@ Where B = B(τ) = Σ τᵢBᵢ for a form, the metric keeps ``tau``: certificate
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
-from scipy.sparse.linalg import splu
+from scipy.linalg import lapack
 
 from quartbench.errors import ProblemError, real_array
 
+from .bounds import Bounds
 from .forms import Form, GraphForm, laplacian
-
-#: Vertices up to which a Laplacian is factored as a dense matrix: beyond, a sparse factor is smaller and faster.
-DENSE_VERTICES = 1500
+from .laplacians import Dissection, laplacian_solver
 
 
 class Metric:
@@ -30,6 +30,8 @@ class Metric:
         Whether B maps the centred subspace to itself, so that centring is also the B-projection.
     tau : array of shape (m,) or None
         The weights where B = Σ τᵢBᵢ.
+    sweeps, setup_seconds : int, float
+        What it cost to choose and factor B, as far as ``quartbench.precondition`` made it.
     """
 
     name = "metric"
@@ -37,6 +39,20 @@ class Metric:
     diagonal: np.ndarray | None = None
     keeps_centred = False
     tau: np.ndarray | None = None
+    sweeps: int = 0
+    setup_seconds: float = 0.0
+    _bounds: Bounds | Callable[[], Bounds] | None = None
+
+    @property
+    def bounds(self) -> Bounds | None:
+        """α and β of the form in this metric, where ``quartbench.precondition`` made it for one.
+
+        They may cost a sweep or an eigenvalue problem, so they are computed when first asked for, and not counted in
+        the set-up: no method needs them to run.
+        """
+        if callable(self._bounds):
+            self._bounds = self._bounds()
+        return self._bounds
 
     def apply(self, x: np.ndarray) -> np.ndarray:
         """Return Bx."""
@@ -134,12 +150,32 @@ class Cholesky(Metric):
         try:
             self.lower = scipy.linalg.cholesky(unit, lower=True, check_finite=False)
         except np.linalg.LinAlgError:
-            raise self._deficient(unit) from None
+            raise self._deficient(unit, len(unit) - 1) from None
+        # Rounding lets about one deficient matrix in four pass: look again at all that LAPACK estimates as singular.
+        condition = lapack.zpocon if np.iscomplexobj(unit) else lapack.dpocon
+        if condition(self.lower, np.abs(unit).sum(axis=0).max(), uplo="L")[0] < 10 * len(unit) * np.finfo(float).eps:
+            error = self._deficient(unit, len(unit))
+            if error is not None:
+                raise error
+
+    @classmethod
+    def from_factor(cls, lower: np.ndarray, scale: np.ndarray, tau: np.ndarray | None = None) -> Cholesky:
+        """Return B = DLLᴴD for a triangular L, D = diag(scale).
+
+        For factors that do not come from B: one from a QR factorisation is accurate where B itself is not any more.
+        """
+        metric = cls.__new__(cls)
+        metric.matrix, metric.lower, metric.scale, metric.tau = None, lower, scale, tau
+        metric.dim = lower.shape[0] * (2 if np.iscomplexobj(lower) else 1)
+        return metric
 
     @staticmethod
-    def _deficient(unit: np.ndarray) -> ProblemError:
+    def _deficient(unit: np.ndarray, most: int) -> ProblemError | None:
+        """Return the error that says the rank, ``most`` at most, and the direction; None where the rank is full."""
         values, vectors = np.linalg.eigh(unit)
-        rank = int((values > len(unit) * np.finfo(float).eps * values[-1]).sum())
+        rank = min(int((values > len(unit) * np.finfo(float).eps * values[-1]).sum()), most)
+        if rank == len(unit):
+            return None
         direction = int(np.argmax(np.abs(vectors[:, 0])))
         return ProblemError(
             f"ρ is not positive definite: numerical rank {rank} of {len(unit)}; "
@@ -147,10 +183,13 @@ class Cholesky(Metric):
         )
 
     def _viewed(self, vector: np.ndarray) -> np.ndarray:
-        return vector.view(np.complex128) if np.iscomplexobj(self.matrix) else vector
+        return vector.view(np.complex128) if np.iscomplexobj(self.lower) else vector
 
     def apply(self, x):
         """Return Bx."""
+        if self.matrix is None:
+            product = self.lower @ (self.lower.conj().T @ (self.scale * self._viewed(x)))
+            return (self.scale * product).view(np.float64)
         return (self.matrix @ self._viewed(x)).view(np.float64)
 
     def solve(self, v):
@@ -163,8 +202,8 @@ class Cholesky(Metric):
 class Laplacian(Metric):
     """B = L_w ⊗ I_d on N × d points, with w̄/N·11ᵀ added so that it is definite; w̄ is the mean weighted degree.
 
-    On the centred subspace B is L_w itself and B⁻¹ its pseudo-inverse. The factor is of the N × N Laplacian: dense for
-    small graphs, sparse (one vertex grounded) for large ones.
+    On the centred subspace B is L_w itself and B⁻¹ its pseudo-inverse. Only equations with the N × N Laplacian are
+    solved: by a dense factor, nested dissection or conjugate gradients, as the graph allows (see ``solver.method``).
 
     Parameters
     ----------
@@ -173,12 +212,16 @@ class Laplacian(Metric):
     edges : integer array of shape (m, 2)
     weights : array of shape (m,)
         Positive.
+    structure : Dissection, optional
+        Of the same graph, where it is known already.
     """
 
     name = "laplacian"
     keeps_centred = True
 
-    def __init__(self, points: int, dim: int, edges: np.ndarray, weights: np.ndarray) -> None:
+    def __init__(
+        self, points: int, dim: int, edges: np.ndarray, weights: np.ndarray, structure: Dissection | None = None
+    ) -> None:
         weights = real_array(weights, "weights", 1)
         if weights.size != len(edges) or not (weights > 0).all():
             raise ProblemError(f"weights must be {len(edges)} positive numbers, one an edge, found {weights.size}")
@@ -186,14 +229,7 @@ class Laplacian(Metric):
         self.dim = self.points * self.coordinates
         self.laplacian = laplacian(self.points, np.asarray(edges), weights)
         self.mean_degree = 2.0 * weights.sum() / self.points
-        if self.points <= DENSE_VERTICES:
-            dense = self.laplacian.toarray() + self.mean_degree / self.points
-            self._factor = scipy.linalg.cho_factor(dense, lower=True, check_finite=False)
-        else:
-            grounded = sp.csc_matrix(self.laplacian[:-1, :-1])
-            self._factor = splu(
-                grounded, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True}
-            )
+        self.solver = laplacian_solver(self.laplacian, np.asarray(edges), weights, structure)
 
     def apply(self, x):
         """Return Bx."""
@@ -206,12 +242,8 @@ class Laplacian(Metric):
 
     def solve_columns(self, v: np.ndarray) -> np.ndarray:
         """Return (L_w + w̄/N·11ᵀ)⁻¹V for V of N rows."""
-        if self.points <= DENSE_VERTICES:
-            return scipy.linalg.cho_solve(self._factor, v, check_finite=False)
         mean = v.mean(axis=0)
-        grounded = np.zeros_like(v)
-        grounded[:-1] = self._factor.solve(np.ascontiguousarray((v - mean)[:-1]))
-        return grounded - grounded.mean(axis=0) + mean / self.mean_degree
+        return self.solver.solve(v - mean) + mean / self.mean_degree
 
 
 def weighted(form: Form, tau: np.ndarray) -> Metric:
@@ -220,7 +252,7 @@ def weighted(form: Form, tau: np.ndarray) -> Metric:
     if tau.size != form.terms or not (tau > 0).all():
         raise ProblemError(f"tau must be {form.terms} positive numbers, one a term, found {tau.size}")
     if isinstance(form, GraphForm):
-        metric = Laplacian(form.points, form.coordinates, form.edges, form.scale**2 * tau)
+        metric = Laplacian(form.points, form.coordinates, form.edges, form.scale**2 * tau, form.dissection())
         metric.tau = tau
         return metric
     return Cholesky(form.weighted_gram(tau), tau)

@@ -8,6 +8,9 @@ from __future__ import annotations
 import json
 import os
 import zipfile
+import zlib
+from collections.abc import Mapping
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,16 +80,15 @@ class Problem:
                 f"ρ of a graph vanishes on translations: its problems need cone=Centred(), found {self.cone!r}"
             )
         form.require_definite()
-        flat = form.flat(c, "c")
-        if not np.isfinite(flat).all():
-            where = int(np.flatnonzero(~np.isfinite(flat))[0])
-            raise ProblemError(f"c must be finite, found {flat[where]} at index {where}")
+        flat = _finite(form.flat(c, "c"), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
         self.trivial = self.cone.polar_contains(flat)
         self.c = self.cone.euclidean(flat) if self.cone.name == "centred" and not self.trivial else flat.copy()
         self.c.flags.writeable = False
-        self.solution = None if solution is None else form.flat(solution, "solution")
+        self.solution = None if solution is None else _finite(form.flat(solution, "solution"), "solution")
+        if optimum is not None and not (isinstance(optimum, Real) and np.isfinite(optimum)):
+            raise ProblemError(f"optimum must be a finite number, found {optimum!r}")
         self.optimum = 0.0 if self.trivial else optimum
         self.origin = origin or {}
 
@@ -173,8 +175,14 @@ class Problem:
         path = Path(path)
         if path.suffix != ".npz":
             path = path.with_name(path.name + ".npz")
-        kind = next(name for name, form in FORMS.items() if type(self.form) is form)
+        kind = next((name for name, form in FORMS.items() if type(self.form) is form), None)
+        if kind is None:
+            raise ProblemError(f"{type(self.form).__name__} cannot be saved (forms that can: {', '.join(FORMS)})")
         head = {"version": FILE_VERSION, "form": kind, "cone": self.cone.name, "origin": self.origin}
+        try:
+            header = np.array(json.dumps(head))
+        except (TypeError, ValueError) as error:
+            raise ProblemError(f"origin must be JSON, found something else: {error}") from None
         arrays = {f"form_{name}": array for name, array in self.form._arrays().items()}
         arrays["scale"] = np.array(self.form.scale)
         arrays["c"] = np.asarray(self.c)
@@ -184,7 +192,7 @@ class Problem:
             arrays["optimum"] = np.array(self.optimum)
         part = path.with_name(f".{path.name}.{os.getpid()}.part.npz")
         try:
-            np.savez_compressed(part, head=np.array(json.dumps(head)), **arrays)
+            np.savez_compressed(part, head=header, **arrays)
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)
@@ -193,21 +201,15 @@ class Problem:
     @classmethod
     def load(cls, path: str | os.PathLike) -> Problem:
         """Read a problem that ``save`` wrote. Pickled content is refused."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                stored = {name: file[name] for name in file.files}
-        except FileNotFoundError:
-            raise ProblemError(f"no problem file at {os.fspath(path)!r}") from None
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
-            raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: {error}") from None
-        if not {"head", "c", "scale"} <= stored.keys():
-            raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no header")
-        head = json.loads(str(stored["head"]))
+        head, stored = _opened(path)
         if head.get("version") != FILE_VERSION:
             raise ProblemError(f"{os.fspath(path)!r} has version {head.get('version')}, this reads {FILE_VERSION}")
         if head["cone"] not in CONES:
             raise unknown_name("cone", head["cone"], CONES)
-        form = _restored(head["form"], {k.removeprefix("form_"): v for k, v in stored.items() if k[:5] == "form_"})
+        try:
+            form = _restored(head["form"], {k.removeprefix("form_"): v for k, v in stored.items() if k[:5] == "form_"})
+        except KeyError as error:
+            raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no {error}") from None
         scale = float(stored["scale"])
         problem = cls(
             form if scale == 1.0 else form.scaled(scale),
@@ -223,6 +225,30 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"
+
+
+def _finite(point: np.ndarray, name: str) -> np.ndarray:
+    finite = np.isfinite(point)
+    if not finite.all():
+        where = int(np.flatnonzero(~finite)[0])
+        raise ProblemError(f"{name} must be finite, found {point[where]} at index {where}")
+    return point
+
+
+def _opened(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return the header and the arrays of a saved problem; raise for any other file."""
+    try:
+        with open(path, "rb") as handle:  # np.load would leave a file open that it cannot read
+            file = np.load(handle, allow_pickle=False)
+            stored = {name: file[name] for name in file.files} if isinstance(file, Mapping) else {}
+        head = json.loads(str(stored.get("head", "null")))
+    except FileNotFoundError:
+        raise ProblemError(f"no problem file at {os.fspath(path)!r}") from None
+    except (ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+        raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: {error}") from None
+    if not isinstance(head, dict) or not {"c", "scale"} <= stored.keys():
+        raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no header")
+    return head, stored
 
 
 def _restored(kind: str, arrays: dict[str, np.ndarray]) -> Form:

@@ -1,0 +1,98 @@
+"""The kernels once each, on tiny arrays: run compiled and interpreted, in one thread and in two, again and again."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartbench.kernels import gram, graph, images, projections, rows, sparse, warmup
+from quartbench.kernels.jit import shares
+from quartbench.model.forms import GraphForm
+
+MODULES = (gram, graph, images, projections, rows, sparse)
+
+
+def tour(parts=2):
+    """Return the results of the kernels, and of everything in the warm-up, as {name: tuple of arrays}."""
+    rng = np.random.default_rng(7)
+    results = {}
+
+    def call(kernel, *arguments):
+        result = kernel(*arguments)
+        module = next(module for module in MODULES if getattr(module, kernel.__name__, None) is kernel)
+        name = f"{module.__name__.rpartition('.')[2]}.{kernel.__name__}"
+        results[name] = result if isinstance(result, tuple) else (result,)
+        return result
+
+    rank, terms, n = 3, 7, 10
+    dense = rng.standard_normal((terms * rank, n))
+    x, v = rng.standard_normal((2, n))
+    w = rng.standard_normal(terms * rank)
+    by_term, by_row = shares(terms, parts), shares(terms * rank, parts)
+    image = call(rows.image, dense, x)
+    call(rows.image_parallel, dense, x, by_row)
+    call(rows.adjoint, dense, w)
+    call(rows.adjoint_parallel, dense, w, by_row)
+    call(rows.evaluate, dense, rank, x)
+    call(rows.evaluate_parallel, dense, rank, x, by_term)
+    call(rows.hessian_product, dense, rank, x, image, True, v)
+    call(rows.hessian_product_parallel, dense, rank, x, image, True, v, by_term)
+    call(rows.sum_parallel, dense, by_row)
+
+    pairs = 2 * terms
+    complex_image = call(rows.image_complex, dense[:terms], x)
+    call(rows.image_complex_parallel, dense[:terms], x, by_term)
+    call(rows.adjoint_complex, dense[:terms], w[:pairs])
+    call(rows.adjoint_complex_parallel, dense[:terms], w[:pairs], by_term)
+    call(rows.evaluate_complex, dense[:terms], x)
+    call(rows.evaluate_complex_parallel, dense[:terms], x, by_term)
+    call(rows.hessian_product_complex, dense[:terms], x, complex_image, True, v)
+    call(rows.hessian_product_complex_parallel, dense[:terms], x, complex_image, True, v, by_term)
+
+    matrix = sp.csr_matrix(np.where(rng.random(dense.shape) < 0.4, dense, 0.0))
+    csr = matrix.data, matrix.indices, matrix.indptr
+    sparse_image = call(sparse.image, *csr, x)
+    call(sparse.image_parallel, *csr, x, by_term * rank)
+    call(sparse.adjoint, *csr, n, w)
+    call(sparse.adjoint_parallel, *csr, n, w, by_term * rank)
+    call(sparse.evaluate, *csr, n, rank, x)
+    call(sparse.evaluate_parallel, *csr, n, rank, x, by_term)
+    call(sparse.hessian_product, *csr, n, rank, x, sparse_image, True, v)
+    call(sparse.hessian_product_parallel, *csr, n, rank, x, sparse_image, True, v, by_term)
+
+    form = GraphForm(6, 3, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (0, 3), (1, 5)])
+    points, step = rng.standard_normal((2, 6, 3))
+    by_vertex, by_edge = shares(6, parts), shares(form.terms, parts)
+    indptr, neighbours, incident = form._incidence
+    call(graph.image, form.heads, form.tails, points)
+    call(graph.image_parallel, form.heads, form.tails, points, by_edge)
+    call(graph.adjoint, form.heads, form.tails, 6, 3, w)
+    call(graph.adjoint_parallel, form.heads, indptr, neighbours, incident, 3, w, by_vertex)
+    call(graph.evaluate, form.heads, form.tails, points)
+    call(graph.evaluate_parallel, indptr, neighbours, incident, points, by_vertex)
+    call(graph.hessian_product, form.heads, form.tails, points, step)
+    call(graph.hessian_product_parallel, indptr, neighbours, points, step, by_vertex)
+
+    call(gram.value, points)
+    call(gram.evaluate, points)
+    call(gram.hessian_product, points, step)
+    call(gram.line, points, step)
+
+    call(images.value, w, rank)
+    written = {name: np.empty_like(image) for name in ("gradient_weights", "hessian_weights", "behind", "line_behind")}
+    call(images.gradient_weights, image, rank, written["gradient_weights"])
+    images.hessian_weights(image, w, rank, written["hessian_weights"])
+    images.behind(image, w, 0.5, written["behind"])
+    call(images.line_behind, w, image, w**2, 0.5, rank, written["line_behind"])
+    results |= {f"written by {name}": (array,) for name, array in written.items()}
+    call(images.line, image, w, rank)
+    call(images.dual_value, w, rank)
+    call(images.square_norms, w, rank)
+
+    call(projections.orthant_slice, x, v, np.exp(w[:n]))
+    call(projections.second_order, x)
+    call(projections.second_order_slice, x, v + n * np.eye(n)[0])
+
+    for name, task in warmup.tasks():
+        result = task()
+        if result is not None:
+            results[f"warm-up: {name}"] = result if isinstance(result, tuple) else (result,)
+    return results
