@@ -1,0 +1,197 @@
+"""Which norm should a method work in? The metrics by name, what is certain of each, and what it cost.
+
+| name | B | what it costs |
+|---|---|---|
+| identity | I | nothing |
+| uniform | B⁽⁰⁾ = m^{−½}ΣBᵢ | one factor |
+| lewis | B* = B(τ*) | a few sweeps |
+| diagonal | diag(B⁽⁰⁾) | one pass; for cones that need a diagonal metric |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from quartbench.errors import ProblemError, unknown_name
+from quartbench.model import ComplexForm, Diagonal, Form, GramForm, GraphForm, Identity, Metric
+from quartbench.model import bounds as theory
+
+from .bounds import diagonal_bounds, weighted_bounds
+from .factor import factored, freedom, require_terms, traces, uniform_weights
+from .lewis import lewis_weights
+
+
+def metric(form: Form, name: str, **options: Any) -> Metric:
+    """Return a metric by name, with ``name``, ``bounds``, ``sweeps``, ``setup_seconds`` and, for B(τ), ``tau``.
+
+    Parameters
+    ----------
+    form : Form
+        On a ``GramForm`` every name gives the Euclidean metric: ρ(QXR) = ρ(X) for orthogonal Q and R, and the average
+        of a metric over these maps is a multiple of I with no larger κ, so no metric is better.
+    name : {"identity", "uniform", "lewis", "diagonal"}
+    **options
+        For "lewis": those of :func:`lewis_weights` (``method``, ``eps``, ``sketch``, …).
+    """
+    if name not in METRICS:
+        raise unknown_name("metric", name, METRICS)
+    if options and name != "lewis":
+        raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
+    if options.get("p", 2.0) != 2.0:
+        raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
+    start = time.perf_counter()
+    if isinstance(form, GramForm):
+        made = Identity(form.dim)
+        made._bounds = theory.gram(form)
+    else:
+        require_terms(form)
+        made = METRICS[name](form, **options)
+    made.name = name
+    made.setup_seconds = time.perf_counter() - start
+    return made
+
+
+def _identity(form: Form) -> Metric:
+    """The Euclidean norm: costs nothing, κ grows with the square of the rows' condition number."""
+    made = Identity(form.dim)
+    made._bounds = lambda: diagonal_bounds(form, made)
+    return made
+
+
+def _uniform(form: Form) -> Metric:
+    """B⁽⁰⁾, all terms weighted alike: one factor, κ ≤ √(mγ)."""
+    made = factored(form, uniform_weights(form))
+    made._bounds = lambda: weighted_bounds(form, made)
+    return made
+
+
+def _lewis(form: Form, **options: Any) -> Metric:
+    """B*, the terms weighted by their Lewis weights: a few sweeps, κ ≤ √n."""
+    return lewis_weights(form, **options).metric
+
+
+def _diagonal(form: Form) -> Metric:
+    """The diagonal of B⁽⁰⁾: one pass, for cones that need a diagonal metric."""
+    made = Diagonal(gram_diagonal(form) * form.terms**-0.5)
+    made._bounds = lambda: diagonal_bounds(form, made)
+    return made
+
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    "identity": _identity,
+    "uniform": _uniform,
+    "lewis": _lewis,
+    "diagonal": _diagonal,
+}
+
+
+def gram_diagonal(form: Form) -> np.ndarray:
+    """Return the diagonal of ΣBᵢ as flat points have it. One read of the rows."""
+    if isinstance(form, GraphForm):
+        degrees = np.bincount(form.edges.ravel(), minlength=form.points)
+        return form.scale**2 * np.repeat(degrees.astype(np.float64), form.coordinates)
+    if isinstance(form, ComplexForm):
+        squares = np.einsum("ij,ij->j", form.rows, form.rows.conj()).real
+        return form.scale**2 * np.repeat(squares, 2)
+    rows = form.rows
+    squares = rows.multiply(rows).sum(axis=0) if form.sparse else np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    return form.scale**2 * np.asarray(squares, dtype=np.float64).ravel()
+
+
+# A summary for readers ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class MetricSummary:
+    """One metric: its certified α, β and κ, and what metric and bounds together cost."""
+
+    name: str
+    alpha: float
+    beta: float
+    kappa: float
+    sweeps: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Description:
+    """What ``quartbench precondition`` prints of a form.
+
+    Attributes
+    ----------
+    terms, dim, rank : int
+        m, n, r.
+    freedom : int
+        What leverage scores add up to: n, N − 1 on graphs, N in ℂᴺ. The best κ is its root.
+    coherence : float
+        γ.
+    method, factor : str
+        The method of the weights, and how B(τ) was factored.
+    converged : bool
+        Whether κ ≤ (1 + eps)√freedom was reached.
+    metrics : tuple of MetricSummary
+        identity, uniform, lewis.
+    """
+
+    terms: int
+    dim: int
+    rank: int
+    freedom: int
+    coherence: float
+    method: str
+    factor: str
+    converged: bool
+    metrics: tuple[MetricSummary, ...]
+
+    @property
+    def best_kappa(self) -> float:
+        """√freedom, the κ of B*."""
+        return float(np.sqrt(self.freedom))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain numbers and words, for JSON."""
+        return {**asdict(self), "metrics": [asdict(one) for one in self.metrics], "best_kappa": self.best_kappa}
+
+
+def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description:
+    """Measure a form: its size, coherence, and the κ bounds of the metrics identity, uniform and lewis.
+
+    Parameters
+    ----------
+    form : Form
+        Any but a ``GramForm``.
+    method, eps
+        As for :func:`lewis_weights`.
+    """
+    require_terms(form)
+    start = time.perf_counter()
+    identity = _summary(metric(form, "identity"), start, 0)
+    start = time.perf_counter()
+    base = metric(form, "uniform")
+    known = traces(form, base)
+    base._bounds = weighted_bounds(form, base, known)
+    uniform = _summary(base, start, 1)
+    start = time.perf_counter()
+    weights = lewis_weights(form, method=method, eps=eps)
+    lewis = _summary(weights.metric, start, weights.sweeps)
+    return Description(
+        terms=form.terms,
+        dim=form.dim,
+        rank=form.rank,
+        freedom=freedom(form),
+        coherence=float((base.tau * known).max()),
+        method=method,
+        factor=weights.factor,
+        converged=weights.converged,
+        metrics=(identity, uniform, lewis),
+    )
+
+
+def _summary(made: Metric, start: float, sweeps: int) -> MetricSummary:
+    alpha, beta = made.bounds
+    return MetricSummary(made.name, alpha, beta, beta / alpha, sweeps, time.perf_counter() - start)
