@@ -1,0 +1,130 @@
+"""Algorithm 2 of the paper: accelerated gradient descent on √ρ over 𝒞, with restarts; and the restarts we add."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from quartbench.model import Bounds
+
+from .base import Iterate, Solver, choice, homogenised, register
+from .steps import LineSearch, RootStep, evaluate, theory
+
+#: At a restart the line search may try a longer step again: within a stage theory wants t not to grow. After a stage of
+#: fewer steps than this it does not, so that rejected trials stay rare.
+REGROWTH, LONG_STAGE = 1.5, 8
+
+
+@register("accel-homgd")
+class AccelHomGD(Solver):
+    """Accelerated homogenised gradient descent, Algorithm 2: O(κ²/k⁴) by restarts.
+
+    Problem
+    -------
+    min √ρ(y) over y ∈ K, ⟨c,y⟩ = 1; then x = s(y)y minimises f (Prop. 4.2).
+
+    Algorithm
+    ---------
+    In a stage, from z_0 = y_0: y_{k+1} = argmin {⟨∇√ρ(z_k),y⟩ + ‖y − z_k‖²/(2t) : y ∈ K, ⟨c,y⟩ = 1} and
+    z_{k+1} = y_{k+1} + k/(k+3)·(y_{k+1} − y_k). A stage ends after the steps of the schedule, or when its momentum
+    points uphill, ⟨∇√ρ(z_k), y_{k+1} − y_k⟩ > 0; the next starts at the better of its two ends. One pass an iteration:
+    it is at z_{k+1}, and gives the image of y_{k+1} too, as images are linear.
+
+    Guarantee
+    ---------
+    With L/μ = √27 κ and stages of 1, 2, 4, … steps, δ = √ρ(y)/√ρ(y*) − 1 is reached within
+    32√(L/μ)(δ_0^{1/4} + 2^{1/4})/δ^{1/4} steps (Prop. 4.5 with ERRATA 8). With early stages of N = ⌈4√(L/μ)⌉ steps
+    while δ may be 2 or more, each of which halves δ, and stages N, 2N, 4N, … after them: within
+    N(⌈log₂(δ_0/2)⌉₊ + 2(128/δ)^{1/4}), free of powers of δ_0. Restarts on the slope come without a rate of their own,
+    but no stage starts worse than the one before, and the first step of each is one of HomGD.
+
+    Reference
+    ---------
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, Algorithm 2 and
+    Thm 4.7; O'Donoghue & Candès, *Adaptive restart for accelerated gradient schemes*, for the test on the slope.
+
+    Parameters
+    ----------
+    restart : {"adaptive", "scheduled", "none"}
+        When a stage ends: on the slope, after 1, 2, 4, … steps as the paper has it, or never.
+    step : {"armijo", "fixed"}
+        A line search, or t = 1/(6β) with the metric's β.
+    early : bool, optional
+        Whether the schedule begins with the early stages of ERRATA 8. They need the metric's bounds, which a fixed step
+        needs too: where not given, "adaptive" with a fixed step has them.
+    """
+
+    def __init__(self, restart: str = "adaptive", step: str = "armijo", early: bool | None = None) -> None:
+        self.restart = choice("restart", restart, ("adaptive", "scheduled", "none"))
+        self.step = choice("step", step, ("armijo", "fixed"))
+        self.early = (restart == "adaptive" and step == "fixed") if early is None else bool(early)
+
+    def prepare(self, problem, metric):
+        """Compute the bounds that fixed steps and early stages need."""
+        if self.step == "fixed" or self.early:
+            theory(problem.form, metric)
+
+    def iterates(self, problem, metric, start):
+        """Yield y₀, then the y of every step; one pass each, and one more where the line search shortens a step."""
+        form, step = problem.form, RootStep(problem, metric)
+        best = evaluate(form, start)
+        yield Iterate(best.point, homogenised(best.rho), evaluated=best[1:])
+        fixed, adaptive = self.step == "fixed", self.restart == "adaptive"
+        search = None if fixed else LineSearch(form, step, best, growth=1.0)
+        t = 1.0 / (6.0 * theory(form, metric).beta) if fixed else search.t
+        image, spare = np.empty_like(best.image), np.empty_like(best.image)
+        for stage, length in enumerate(self._lengths(form, metric)):
+            z = best
+            before, restarted = z.point, stage > 0
+            image_before = z.image
+            k = 0
+            while True:
+                theta = 0.0 if k + 1 == length else k / (k + 3.0)
+                y, point, squared, uphill = step.accelerated(z, t, before, theta)
+                ends = k + 1 == length or (adaptive and uphill > 0.0 and k > 0)
+                if ends:
+                    theta, point = 0.0, y
+                ahead = evaluate(form, point)
+                line = form.line_behind(z.image, ahead.image, image_before, theta, image)
+                while not (fixed or search.accepts(line, squared)):
+                    y, squared = search.shorten(z, y, squared)
+                    t = search.t
+                    ahead = evaluate(form, y + theta * (y - before))
+                    line = form.line_behind(z.image, ahead.image, image_before, theta, image)
+                yield Iterate(y, homogenised(sum(line)), t, restarted, ahead[1:] if ends else None)
+                if ends:
+                    break
+                z, before, restarted = ahead, y, False
+                image_before, image, spare = image, spare, image
+                k += 1
+            if ahead.rho <= best.rho:
+                best = ahead
+            if not fixed and k >= LONG_STAGE:
+                search.t = t = REGROWTH * t
+
+    def _lengths(self, form, metric) -> Iterator[float]:
+        """Yield the most steps of each stage."""
+        if self.restart == "none":
+            yield math.inf
+        length = 1
+        if self.early:
+            bounds = theory(form, metric)
+            length = early_length(bounds)
+            yield from [length] * early_stages(bounds)
+        elif self.restart == "adaptive":
+            length = math.inf
+        while True:
+            yield length
+            length *= 2
+
+
+def early_length(bounds: Bounds) -> int:
+    """Return ⌈4√(L/μ)⌉, the steps that halve δ while δ ≥ 2 (ERRATA 8)."""
+    return math.ceil(4.0 * math.sqrt(math.sqrt(27.0) * bounds.kappa))
+
+
+def early_stages(bounds: Bounds) -> int:
+    """Return ⌈log₂(δ_0/2)⌉₊ with δ_0 ≤ κ − 1 (ERRATA 7): the stages after which δ < 2."""
+    return max(0, math.ceil(math.log2(max((bounds.kappa - 1.0) / 2.0, 1e-300))))

@@ -1,0 +1,296 @@
+"""Is a method found by its name, from a file and from an installed package, and held to the contract?"""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from quartbench import instances, testing
+from quartbench.errors import ProblemError
+from quartbench.model import StackedForm
+from quartbench.solvers import (
+    AccelHomGD,
+    Bregman,
+    HomGD,
+    Iterate,
+    Solver,
+    base,
+    describe,
+    load_solver,
+    make_solver,
+    solve,
+    solvers,
+)
+
+PROBLEM = instances.planted(StackedForm(np.random.default_rng(0).standard_normal((60, 8))), seed=0)
+
+MINE = '''
+from quartbench.solvers import Iterate, Solver
+
+
+class MySolver(Solver):
+    """Steepest descent on f with the exact line search.
+
+    A second line that no list shows.
+    """
+
+    def __init__(self, shrink=1.0):
+        self.shrink = shrink
+
+    def iterates(self, problem, metric, start):
+        import numpy as np
+
+        x = problem.point(start)
+        onto = problem.cone.projector(metric)
+        t = None
+        while True:
+            value, gradient = problem.value_and_gradient(x)
+            yield Iterate(x, value)
+            direction = metric.solve(gradient)
+            if t is None:
+                t = abs(value) / (gradient @ direction) if gradient @ direction > 0 else 1.0
+            while True:
+                new = onto(x - t * direction)
+                h = new - x
+                if problem.value(new) <= value + gradient @ h + h @ metric.apply(h) / (2 * t) + 1e-15 * abs(value):
+                    break
+                t /= 2
+            x, t = new, 1.3 * t * self.shrink
+
+
+class Other:
+    """Not a Solver by descent, but one by its method."""
+
+    def iterates(self, problem, metric, start):
+        return MySolver().iterates(problem, metric, start)
+'''
+
+
+@pytest.fixture(autouse=True)
+def _registry_as_before(monkeypatch):
+    monkeypatch.setattr(base, "_registry", dict(base._registry))
+    monkeypatch.setattr(base, "_entry_points_read", base._entry_points_read)
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Return the path of a file with a solver of one's own."""
+    path = tmp_path / "my solver.py"
+    path.write_text(MINE)
+    return path
+
+
+def test_the_catalogue():
+    assert {"gd", "bregman", "homgd", "accel-homgd"} <= set(solvers())
+    for name, cls in solvers().items():
+        assert cls.name == name
+        assert describe(cls)
+        assert "\n" not in describe(cls)
+
+
+@pytest.mark.parametrize("name", ["gd", "bregman", "homgd", "accel-homgd"])
+def test_docstrings_state_problem_algorithm_guarantee_and_reference(name):
+    text = solvers()[name].__doc__
+    positions = [text.index(f"{word}\n") for word in ("Problem", "Algorithm", "Guarantee", "Reference")]
+    assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize("name", solvers())
+def test_every_registered_solver_keeps_the_contract(name):
+    report = testing.check_solver(name)
+    assert len(report) > 20
+    assert all(line.endswith("iterations") for line in report.values()), report
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        HomGD("fixed"),
+        AccelHomGD("scheduled"),
+        AccelHomGD("none"),
+        AccelHomGD("scheduled", "fixed"),
+        AccelHomGD("adaptive", "fixed"),
+        AccelHomGD("adaptive", "armijo", early=True),
+        Bregman("quartic+quadratic"),
+    ],
+    ids=repr,
+)
+def test_every_variant_keeps_the_contract(solver):
+    report = testing.check_solver(solver, rel_gap=1e-5)
+    assert all(line.endswith("iterations") for line in report.values()), report
+
+
+def test_a_solver_of_ones_own_file_is_solved_with_listed_and_checked(mine):
+    spec = f"{mine}:MySolver"
+    result = solve(PROBLEM, spec, rel_gap=1e-6)
+    assert (result.status, result.solver) == ("converged", "mysolver")
+    assert describe(solvers()["mysolver"]) == "Steepest descent on f with the exact line search."
+    assert solve(PROBLEM, "mysolver", rel_gap=1e-6).nit == result.nit
+    report = testing.check_solver(spec)
+    assert all(line.endswith("iterations") for line in report.values()), report
+    assert solve(PROBLEM, load_solver(spec)(shrink=0.9)).success
+
+
+def test_a_class_with_the_method_alone_is_a_solver(mine):
+    assert solve(PROBLEM, load_solver(f"{mine}:Other")).success
+    assert "other" in solvers()
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("{here}/nowhere.py:MySolver", "there is no file"),
+        ("{mine}:MySolvre", "did you mean 'MySolver'"),
+        ("{mine}", "'path/to/file.py:Class'"),
+        ("{broken}:MySolver", "cannot be imported"),
+        ("{mine}:Iterate", "must be a class with a method iterates"),
+    ],
+)
+def test_bad_files_are_named(spec, message, mine, tmp_path):
+    broken = tmp_path / "broken.py"
+    broken.write_text("import nothing_of_this_name\n")
+    with pytest.raises(ProblemError, match=message):
+        make_solver(spec.format(here=tmp_path, mine=mine, broken=broken))
+
+
+def installed(tmp_path, monkeypatch, entry, module):
+    """Install a package with one entry point, as pip would leave it."""
+    (tmp_path / "my_package.py").write_text(module)
+    info = tmp_path / "my_package-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(f"[quartbench.solvers]\n{entry}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(base, "_entry_points_read", False)
+    monkeypatch.delitem(sys.modules, "my_package", raising=False)
+
+
+def test_a_solver_of_an_installed_package_is_found(tmp_path, monkeypatch):
+    installed(tmp_path, monkeypatch, "mine = my_package:MySolver", MINE)
+    assert "mine" in solvers()
+    assert solve(PROBLEM, "mine").solver == "mine"
+
+
+def test_a_broken_package_does_not_take_the_others_with_it(tmp_path, monkeypatch):
+    installed(tmp_path, monkeypatch, "mine = my_package:MySolver", "raise RuntimeError('oh')")
+    with pytest.warns(UserWarning, match="'mine' of my_package:MySolver cannot be loaded: oh"):
+        assert {"gd", "bregman", "homgd", "accel-homgd"} <= set(solvers())
+    assert "mine" not in solvers()
+
+
+# The checker finds what is wrong --------------------------------------------------------------------------------------
+
+
+def descent(problem, metric, start):
+    """Yield a correct run, to be spoilt."""
+    yield from HomGD().iterates(problem, metric, start)
+
+
+class WritesStart(Solver):
+    """Changes its start."""
+
+    def iterates(self, problem, metric, start):
+        for iterate in descent(problem, metric, start.copy()):
+            yield iterate
+            start += 1.0
+
+
+class Reuses(Solver):
+    """Writes to a point that is out."""
+
+    def iterates(self, problem, metric, start):
+        buffer = np.empty_like(start)
+        for iterate in descent(problem, metric, start):
+            buffer[:] = iterate.point
+            yield iterate._replace(point=buffer)
+
+
+class Lies(Solver):
+    """Reports values that are too low."""
+
+    def iterates(self, problem, metric, start):
+        for iterate in descent(problem, metric, start):
+            yield iterate._replace(value=1.01 * iterate.value)
+
+
+class Leaves(Solver):
+    """Leaves the cone."""
+
+    def iterates(self, problem, metric, start):
+        run = descent(problem, metric, start)
+        yield next(run)
+        for iterate in run:
+            moved = iterate.point + 1e-3 * np.roll(iterate.point, 1) * np.sign(problem.c)
+            yield Iterate(moved, problem.homogenised_value(moved))
+
+
+class Forgets(Solver):
+    """Does not yield its start."""
+
+    def iterates(self, problem, metric, start):
+        run = descent(problem, metric, start)
+        next(run)
+        yield from run
+
+
+class Rolls(Solver):
+    """Differs from run to run."""
+
+    runs = 0
+
+    def iterates(self, problem, metric, start):
+        Rolls.runs += 1
+        yield Iterate(start, problem.homogenised_value(start))
+        for k in range(20):
+            moved = problem.cone.euclidean(start * (1.0 + 1e-3 * Rolls.runs * k))
+            yield Iterate(moved, problem.homogenised_value(moved))
+
+
+class Stops(Solver):
+    """Ends long before the optimum."""
+
+    def iterates(self, problem, metric, start):
+        for _, iterate in zip(range(3), descent(problem, metric, start), strict=False):
+            yield iterate
+
+
+class Explodes(Solver):
+    """Yields infinities."""
+
+    def iterates(self, problem, metric, start):
+        yield Iterate(start, problem.homogenised_value(start))
+        yield Iterate(np.full_like(start, math.inf), 0.0)
+
+
+class Refuses(Solver):
+    """Refuses everything."""
+
+    def iterates(self, problem, metric, start):
+        raise ProblemError("not today")
+        yield
+
+
+class Silent(Solver):
+    def iterates(self, problem, metric, start):
+        yield from descent(problem, metric, start)
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"),
+    [
+        (WritesStart, "start was changed"),
+        (Reuses, "was changed after it was out"),
+        (Lies, "but f is"),
+        (Leaves, "outside the cone"),
+        (Forgets, "the first iterate is not the start"),
+        (Rolls, "two runs from the same start differ"),
+        (Stops, "stalled after 2 iterations"),
+        (Explodes, "not finite"),
+        (Refuses, "refused"),
+        (Silent, "the first line of the docstring"),
+    ],
+)
+def test_the_checker_finds_what_is_wrong(solver, message):
+    with pytest.raises(AssertionError, match=message):
+        testing.check_solver(solver)
