@@ -20,6 +20,26 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
     return ProblemError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
 
 
+def whole_number(value: object, name: str, least: int = 1) -> int:
+    """Return ``value`` as an integer of at least ``least`` (3.0 is one, 3.5 and "3" are not)."""
+    try:
+        number = int(value) if not isinstance(value, str) else least - 1
+        if number == value and number >= least:
+            return number
+    except (TypeError, ValueError, OverflowError):
+        pass
+    wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
+    raise ProblemError(f"{name} must be {wanted}, found {value!r}")
+
+
+def any_array(value: object, name: str) -> np.ndarray:
+    """Return ``value`` as an array of whatever dtype; raise where it is none, as a list of unequal lists."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError):
+        raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from None
+
+
 def real_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``value`` as a finite, C-ordered float64 array (copied only when it is not one already)."""
     try:
