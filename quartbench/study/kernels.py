@@ -23,13 +23,13 @@ class Case:
     """One row of the table before it is measured: our call, the baseline, the tuned baseline, and the bytes read."""
 
     name: str
-    operation: str
-    baseline_name: str
     target: float
     ours: Call
     baseline: Call
     tuned: Call
     bytes: int
+    baseline_name: str = "NumPy"
+    operation: str = "value+gradient"
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,7 @@ def _dense(m: int, n: int, target: float) -> Case:
         q = s * s
         return q @ q, a.T @ (4 * q * s)
 
-    name = f"dense {m}×{n}"
-    return Case(
-        name, "value+gradient", "NumPy", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, a.nbytes
-    )
+    return Case(f"dense {m}×{n}", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, a.nbytes)
 
 
 def _blocks(m: int, n: int, rank: int, target: float) -> Case:
@@ -96,10 +93,7 @@ def _blocks(m: int, n: int, rank: int, target: float) -> Case:
         q = np.einsum("ij,ij->i", s, s)
         return q @ q, a.T @ (s * (4 * q)[:, None]).ravel()
 
-    name = f"rank {rank}, {m}×{n}"
-    return Case(
-        name, "value+gradient", "NumPy", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, a.nbytes
-    )
+    return Case(f"rank {rank}, {m}×{n}", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, a.nbytes)
 
 
 def _hessian(m: int, n: int, target: float) -> Case:
@@ -121,9 +115,8 @@ def _hessian(m: int, n: int, target: float) -> Case:
     def ours():
         return form.hessian_product_from_image(s, v)
 
-    return Case(
-        f"Hessian {m}×{n}", "Hessian product", "NumPy", target, ours, two_products, two_products_tuned, a.nbytes
-    )
+    name = f"Hessian {m}×{n}"
+    return Case(name, target, ours, two_products, two_products_tuned, a.nbytes, operation="Hessian product")
 
 
 def _graph(points: int, degree: int, target: float) -> Case:
@@ -149,16 +142,8 @@ def _graph(points: int, degree: int, target: float) -> Case:
         return q @ q, transposed @ (s * (4 * q)[:, None])
 
     traffic = 2 * form.edges.nbytes + 3 * x.nbytes + 8 * 3 * count
-    name = f"graph N={points}"
     return Case(
-        name,
-        "value+gradient",
-        "scipy.sparse",
-        target,
-        lambda: form.evaluate(x),
-        sparse_as_written,
-        sparse_tuned,
-        traffic,
+        f"graph N={points}", target, lambda: form.evaluate(x), sparse_as_written, sparse_tuned, traffic, "scipy.sparse"
     )
 
 
@@ -178,17 +163,9 @@ def _sparse(m: int, n: int, density: float, target: float) -> Case:
         q = s * s
         return q @ q, transposed @ (4 * q * s)
 
-    name = f"CSR {m}×{n}"
     traffic = a.data.nbytes + a.indices.nbytes + a.indptr.nbytes
     return Case(
-        name,
-        "value+gradient",
-        "scipy.sparse",
-        target,
-        lambda: form.evaluate(x),
-        sparse_as_written,
-        sparse_tuned,
-        traffic,
+        f"CSR {m}×{n}", target, lambda: form.evaluate(x), sparse_as_written, sparse_tuned, traffic, "scipy.sparse"
     )
 
 
@@ -208,10 +185,7 @@ def _complex(m: int, n: int, target: float) -> Case:
         w = z.real**2 + z.imag**2
         return w @ w, q.T @ (4 * w * z)
 
-    name = f"complex {m}×{n}"
-    return Case(
-        name, "value+gradient", "NumPy", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, q.nbytes
-    )
+    return Case(f"complex {m}×{n}", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, q.nbytes)
 
 
 #: The cases with the ratio over the baseline that each must reach.

@@ -6,7 +6,7 @@ import pytest
 from quartbench.study.kernels import CASES, duration
 from quartbench.study.timing import best_times, equal_threads
 
-SMALL = [name for name in CASES if not any(size in name for size in ("100000", "20000", "5000x500"))]
+SMALL = [name for name in CASES if not any(size in name for size in ("100000", "20000x1000"))]
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -14,8 +14,10 @@ def test_contenders_of_a_case_agree(name):
     case = CASES[name]()
     ours = case.ours()
     for other in (case.baseline(), case.tuned()):
-        np.testing.assert_allclose(ours[0], other[0], rtol=1e-10)
-        np.testing.assert_allclose(ours[1], np.asarray(other[1]), rtol=1e-8, atol=1e-8 * abs(other[1]).max())
+        if case.operation == "value+gradient":
+            assert ours[0] == pytest.approx(other[0], rel=1e-10)
+        mine, theirs = (ours[1], other[1]) if case.operation == "value+gradient" else (ours, other)
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-8 * abs(theirs).max())
 
 
 def test_durations_read_well():
