@@ -138,14 +138,13 @@ class Dissection:
 class DenseLaplacian:
     """The Cholesky factor of L + w̄/N·11ᵀ, w̄ the mean weighted degree.
 
-    After ``resistances``, ``cancellation`` says how many times larger than a resistance the numbers were that it is
-    the difference of.
+    After ``resistances``, ``rounding`` estimates how far they may be from the truth, relatively.
     """
 
     method = "dense"
 
     def __init__(self, matrix: sp.csr_matrix, edges: np.ndarray) -> None:
-        self._edges = edges
+        self._edges, self._stiffest = edges, float(matrix.diagonal().max())
         shift = matrix.diagonal().mean() / matrix.shape[0]
         with blas_threads(matrix.shape[0] ** 3 / 3):
             self._factor = scipy.linalg.cho_factor(matrix.toarray() + shift, lower=True, check_finite=False)
@@ -162,15 +161,14 @@ class DenseLaplacian:
         low, high = self._edges.min(axis=1), self._edges.max(axis=1)
         ends = inverse[low, low] + inverse[high, high]
         out = ends - 2.0 * inverse[high, low]
-        self.cancellation = _cancellation(ends, out)
+        self.rounding = _rounding(_cancellation(ends, out), self._stiffest, float(inverse.diagonal().sum()))
         return out
 
 
 class DissectedLaplacian:
     """The Cholesky factor of a Laplacian in the order of a dissection, its last vertex grounded.
 
-    After ``resistances``, ``cancellation`` says how many times larger than a resistance the numbers were that it is
-    the difference of.
+    After ``resistances``, ``rounding`` estimates how far they may be from the truth, relatively.
 
     Parameters
     ----------
@@ -185,7 +183,7 @@ class DissectedLaplacian:
         self.structure = structure
         fronts = structure.fronts
         degrees = np.bincount(structure.edges.ravel(), np.repeat(weights, 2), minlength=structure.points)
-        self.ground = int(fronts[-1].pivots[-1])
+        self.ground, self._stiffest = int(fronts[-1].pivots[-1]), float(degrees.max())
         self._blocks: list[tuple[np.ndarray, np.ndarray]] = []
         with blas_threads(structure.flops / len(fronts)):
             self._eliminate(degrees, weights)
@@ -253,7 +251,7 @@ class DissectedLaplacian:
     def _selected_inverse(self) -> np.ndarray:
         fronts = self.structure.fronts
         out = np.empty(len(self.structure.edges))
-        self.cancellation = 1.0
+        cancellation, trace = 1.0, 0.0
         inverses: dict[int, np.ndarray] = {}
         for number in reversed(range(len(fronts))):
             front, (corner, below) = fronts[number], self._blocks[number]
@@ -276,19 +274,30 @@ class DissectedLaplacian:
             first, second = front.first, front.second
             ends = here[first] + here[second]
             out[front.edges] = ends - 2.0 * z[first, second]
-            self.cancellation = max(self.cancellation, _cancellation(ends, out[front.edges]))
+            cancellation = max(cancellation, _cancellation(ends, out[front.edges]))
+            trace += float(here[:k].sum())
             if front.children:
                 inverses[number] = z
             if front.parent >= 0 and number == fronts[front.parent].children[0]:
                 del inverses[front.parent]  # children are visited last to first
+        self.rounding = _rounding(cancellation, self._stiffest, trace)
         return out
 
 
-def _cancellation(ends: np.ndarray, difference: np.ndarray) -> float:
-    """Return the largest ratio of potentials to their difference; infinite where nothing of it is left."""
-    if not difference.size:
+def _rounding(cancellation: float, stiffest: float, trace: float) -> float:
+    """Return the relative error to expect of resistances, which are differences of entries of an inverse of L.
+
+    The differences cancel, and the entries themselves are wrong by the condition of L: its largest diagonal entry times
+    the trace of its inverse. Clusters joined by weak edges make both large.
+    """
+    return float(np.finfo(np.float64).eps) * (4.0 * cancellation + 2.0 * stiffest * trace)
+
+
+def _cancellation(ends: np.ndarray, resistances: np.ndarray) -> float:
+    """Return the largest ratio of entries of the inverse to their difference; infinite where nothing of it is left."""
+    if not ends.size:
         return 1.0
-    return float((ends / difference).max()) if difference.min() > 0.0 else np.inf
+    return float((ends / resistances).max()) if resistances.min() > 0.0 else np.inf
 
 
 class IterativeLaplacian:
@@ -302,6 +311,7 @@ class IterativeLaplacian:
     """
 
     method = "conjugate gradients"
+    rounding = 0.0  # the resistances are upper bounds
 
     def __init__(self, matrix: sp.csr_matrix, edges: np.ndarray) -> None:
         self._matrix, self._edges = matrix, edges

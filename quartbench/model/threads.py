@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from threadpoolctl import ThreadpoolController
 
-#: Multiplications up to which one thread serves. Two save ten milliseconds at most there, but each of their many
-#: meetings takes a time slice where another process has the second core: up to 40 times slower on a busy machine.
-ONE_THREAD_WORK = 3e8
+#: Multiplications up to which one thread serves. Two save a millisecond or two there, but each of their many meetings
+#: takes a time slice where another process has the second core: up to 40 times slower on a busy machine.
+ONE_THREAD_WORK = 5e7
 
 _INSIDE = threading.Lock()
 

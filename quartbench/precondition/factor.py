@@ -84,7 +84,7 @@ def factored(form: Form, tau: np.ndarray, accuracy: float = 1e-6) -> Metric:
     """
     if isinstance(form, GraphForm):
         metric = weighted(form, tau)
-        metric.rounding = 4.0 * EPS  # traces says how much more
+        metric.rounding = 0.0  # known with the traces
         return metric
     try:
         with blas_threads(sweep_work(form)):
@@ -205,7 +205,7 @@ def _edge_resistances(form: GraphForm, metric: Metric) -> np.ndarray:
         inverse = 1.0 / metric.diagonal[:: form.coordinates]
         return inverse[form.heads] + inverse[form.tails]
     found = metric.solver.resistances()
-    metric.rounding = 4.0 * EPS * getattr(metric.solver, "cancellation", 1.0)
+    metric.rounding = metric.solver.rounding
     if metric.rounding > 0.1:
         raise ProblemError(
             "tau must leave the graph connected to rounding, found weights between "

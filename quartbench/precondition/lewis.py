@@ -109,8 +109,9 @@ def lewis_weights(
         The accuracy: certificates stop at R ≤ 1 + eps; the precision ε of Algorithm 3 for the last two.
     sketch : {None, "gaussian"} or int
         Sketch the leverage scores with 32 ln m (or so many) Gaussian columns, and certify exactly once at the end; for
-        "auto" and "relaxed". A sketch with n columns or more would only add noise, so then the sweeps are exact. A
-        large graph that cannot be factored is always sketched.
+        "auto" and "relaxed". A sketch with n columns or more would only add noise, so then the sweeps are exact. It
+        saves the triangular solve but not the Gram matrix, and exact sweeps are few: it pays where there is no factor.
+        A large graph that cannot be factored is sketched by "auto" without being asked.
     omega : float
         The factor that "surrogate" gives away, > 1.
     max_sweeps : int
