@@ -22,9 +22,9 @@ from numba import config
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 
 #: Elements of work below which one thread serves. A fused pass reads an element in 0.27 ns and a parallel region costs
-#: 5 to 10 µs, so two threads break even at some 60 000 elements; at twice that they also gain what it costs to lose
-#: now and then to a busy core.
-PARALLEL_WORK = 120_000
+#: 5 to 10 µs, so two threads break even at some 60 000 elements. But where another process has the second core, a
+#: region takes a millisecond: up to here two threads would gain 40 µs at the most, and that is not worth the risk.
+PARALLEL_WORK = 300_000
 
 
 def _source_hash() -> str:
