@@ -111,9 +111,9 @@ def gap(value: float, lower_bound: float) -> float:
 def _rounding(form: Form, x: np.ndarray, image: np.ndarray, gradient: np.ndarray, value: float) -> float:
     """Return how much rounding may have lifted the bound, or lowered f(x): what ill-conditioned rows cannot know.
 
-    The products wᵢⱼ = 4‖sᵢ‖²sᵢ·Uᵢⱼxⱼ add up to 4ρ(x), and each carries its own rounding: their root mean square is what
-    an image of x times white noise sees. Sums of m terms add √m roundings. (Measured with condition numbers up to 1e7
-    against long doubles: bounds were up to 10 times the root mean square above f*.)
+    The products wᵢⱼ = 4‖sᵢ‖²sᵢ·Uᵢⱼxⱼ add up to 4ρ(x), and each carries its own rounding: their root sum of squares is
+    what an image of x times white noise sees. Sums over m terms multiply it by √m. This is an estimate, no proof:
+    against long doubles, for condition numbers up to 1e7, bounds exceeded f* by at most √m/4 of those roundings.
     """
     white = np.random.default_rng(0).standard_normal(x.size)
     white *= np.sqrt(x.size) / np.linalg.norm(white)
@@ -123,7 +123,7 @@ def _rounding(form: Form, x: np.ndarray, image: np.ndarray, gradient: np.ndarray
         weights = np.empty_like(image)
         images.gradient_weights(image, form.rank, weights)
         noise = np.linalg.norm(weights * form.image(white * x))
-    return EPS * (16.0 * float(noise) + (16.0 + float(np.sqrt(form.terms))) * abs(value))
+    return EPS * (16.0 + float(np.sqrt(form.terms))) * (float(noise) + abs(value))
 
 
 def _residuals(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> list[np.ndarray]:

@@ -25,7 +25,7 @@ from quartbench.model import (
 from quartbench.model import certificate as module
 
 from .planted import CASES, near, planted, true_gap
-from .random_forms import forms, make, point
+from .random_forms import dense_rows, forms, make, point
 
 DISTANCES = [1.0, 0.1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-12, 0.0]
 
@@ -87,6 +87,31 @@ def test_any_weighted_metric_of_the_form_gives_a_true_certificate(kind, cone):
     tau = np.random.default_rng(0).uniform(0.1, 3.0, problem.form.terms)
     metric = weighted(problem.form, tau)
     for distance in (0.1, 1e-3, 1e-6):
+        x = near(problem, distance)
+        for refine in (0, 8):
+            assert certify(problem, x, metric, refine=refine).gap >= true_gap(problem, x)
+
+
+@pytest.mark.parametrize(("kind", "cone"), [case for case in CASES if case[1] in ("orthant", "second-order")])
+def test_certificate_stays_close_near_the_optimum_on_cones(kind, cone):
+    # On the boundary terms may vanish at x*, whose conjugate is steep: a factor ten is what is asked for.
+    for seed in range(4):
+        problem = planted(kind, cone, seed, terms=60)
+        for distance in (1e-3, 1e-4, 1e-5):
+            x = near(problem, distance, seed)
+            truth = true_gap(problem, x)
+            if 1e-11 < truth < 1e-3:
+                assert certify(problem, x).gap <= 10.0 * truth
+
+
+@pytest.mark.parametrize("error", [1e-8, -1e-8, 1e-5, -1e-5])
+def test_an_inexact_solve_costs_sharpness_and_not_truth(error):
+    # ΣUᵢλᵢ misses c by what the solve left over, and the bound pays for it.
+    problem = planted("dense", "free", 1)
+    metric = weighted(problem.form, np.full(problem.form.terms, 0.2))
+    exact_solve, along = metric.solve, problem.solution / np.linalg.norm(problem.solution)
+    metric.solve = lambda v: exact_solve(v) + error * np.linalg.norm(exact_solve(v)) * along
+    for distance in (0.1, 1e-2, 1e-4, 1e-6, 1e-8):
         x = near(problem, distance)
         for refine in (0, 8):
             assert certify(problem, x, metric, refine=refine).gap >= true_gap(problem, x)
@@ -202,6 +227,13 @@ def test_without_a_factor_the_certificate_is_still_true_and_close(kind, cone, mo
             factored = certify(problem, x)
             monkeypatch.setattr(module, "DENSE_DIMENSION", 0)
             assert found.gap <= 1.5 * factored.gap + 1e-12
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "complex"])
+def test_the_fallback_is_preconditioned_by_the_diagonal(kind):
+    form = make(kind, 4, 2, 9, "uneven", 0).scaled(3.0)
+    rows = dense_rows(form)
+    np.testing.assert_allclose(module._gram_diagonal(form), 9.0 * (rows**2).sum(axis=0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("n", [1, 2])
