@@ -25,17 +25,25 @@ def equal_threads(count: int) -> Iterator[None]:
             numba.set_num_threads(before)
 
 
-def best_times(contenders: list[Callable[[], object]], rounds: int = 6, slice_seconds: float = 0.05) -> list[float]:
+#: Seconds between two contenders. The threads that one leaves behind spin on: OpenMP's for a millisecond or some,
+#: OpenBLAS's for a tenth of a second, in which a kernel on all cores took twice its time.
+PAUSE = 0.15
+
+
+def best_times(
+    contenders: list[Callable[[], object]], rounds: int = 6, slice_seconds: float = 0.05, pause: float = PAUSE
+) -> list[float]:
     """Return the best seconds of a call of each contender.
 
-    Contenders take turns, a time slice each: drift of the machine hits all alike, and the threads that one leaves
-    spinning (OpenMP's and BLAS's do for some milliseconds) have gone to sleep before the best call of the next.
+    Contenders take turns, a time slice each, so that drift of the machine hits all alike; between two of them all
+    threads go to sleep.
     """
     best = [float("inf")] * len(contenders)
     for call in contenders:
         call()
     for _ in range(rounds):
         for i, call in enumerate(contenders):
+            time.sleep(pause)
             end = time.perf_counter() + slice_seconds
             calls = 0
             while calls < 3 or time.perf_counter() < end:

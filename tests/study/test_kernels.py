@@ -26,7 +26,7 @@ def test_durations_read_well():
 
 def test_every_contender_is_called_in_every_round():
     calls = []
-    best_times([lambda: calls.append("a"), lambda: calls.append("b")], rounds=2, slice_seconds=0.0)
+    best_times([lambda: calls.append("a"), lambda: calls.append("b")], rounds=2, slice_seconds=0.0, pause=0.0)
     assert "".join(calls) == "ab" + "aaabbb" * 2
 
 
