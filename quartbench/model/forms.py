@@ -220,7 +220,7 @@ class Form:
 
     def weighted_gram(self, tau: np.ndarray) -> np.ndarray:
         """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14)."""
-        raise ProblemError(f"{type(self).__name__} has no terms with Bᵢ ⪰ 0, so no B(τ)")
+        raise ProblemError(f"{type(self).__name__} has no dense B(τ)")
 
     def require_definite(self) -> None:
         """Raise where ρ is seen to vanish on more than 0, as far as that costs no more than a few passes."""
