@@ -176,7 +176,7 @@ def _newton_weights(form: Form, image: np.ndarray, v: np.ndarray, metric: Metric
     if metric is not None:
         precondition = metric.solve
     else:
-        diagonal = _gram_diagonal(form)
+        diagonal = gram_diagonal(form)
 
         def precondition(r):
             return r / diagonal
@@ -245,7 +245,7 @@ def _conjugate_gradients(form: Form, v: np.ndarray) -> _Correction:
     The leftover's ‖·‖_{B⁻¹} is bounded through the smallest Ritz value of the run, halved for safety.
     """
     tau = form.terms**-0.5
-    diagonal = _gram_diagonal(form) * tau
+    diagonal = gram_diagonal(form) * tau
     z_image = np.zeros(form.terms * form.rank)
     r = v.copy()
     if not r.any():
@@ -279,8 +279,8 @@ def _smallest_ritz_value(alphas: np.ndarray, betas: np.ndarray) -> float:
     )
 
 
-def _gram_diagonal(form: Form) -> np.ndarray:
-    """Return the diagonal of ΣBᵢ."""
+def gram_diagonal(form: Form) -> np.ndarray:
+    """Return the diagonal of ΣBᵢ as flat points have it. One pass."""
     return _column_squares(form, np.ones(form.terms * form.rank))
 
 

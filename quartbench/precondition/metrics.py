@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.model import ComplexForm, Diagonal, Form, GramForm, GraphForm, Identity, Metric
+from quartbench.model import Diagonal, Form, GramForm, Identity, Metric
 from quartbench.model import bounds as theory
+from quartbench.model.certificate import gram_diagonal
 
 from .bounds import diagonal_bounds, weighted_bounds
 from .factor import factored, freedom, require_terms, traces, uniform_weights
@@ -88,19 +89,6 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "lewis": _lewis,
     "diagonal": _diagonal,
 }
-
-
-def gram_diagonal(form: Form) -> np.ndarray:
-    """Return the diagonal of ΣBᵢ as flat points have it. One read of the rows."""
-    if isinstance(form, GraphForm):
-        degrees = np.bincount(form.edges.ravel(), minlength=form.points)
-        return form.scale**2 * np.repeat(degrees.astype(np.float64), form.coordinates)
-    if isinstance(form, ComplexForm):
-        squares = np.einsum("ij,ij->j", form.rows, form.rows.conj()).real
-        return form.scale**2 * np.repeat(squares, 2)
-    rows = form.rows
-    squares = rows.multiply(rows).sum(axis=0) if form.sparse else np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
-    return form.scale**2 * np.asarray(squares, dtype=np.float64).ravel()
 
 
 # A summary for readers ------------------------------------------------------------------------------------------------

@@ -237,7 +237,7 @@ def test_weighted_squares_of_columns_are_those_of_the_rows(kind):
     weights = np.random.default_rng(0).standard_normal(len(rows))
     wanted = 9.0 * (weights[:, None] ** 2 * rows**2).sum(axis=0)
     np.testing.assert_allclose(module._column_squares(form, weights), wanted, rtol=1e-5)
-    np.testing.assert_allclose(module._gram_diagonal(form), 9.0 * (rows**2).sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(module.gram_diagonal(form), 9.0 * (rows**2).sum(axis=0), rtol=1e-5)
     assert form.passes == 2
 
 
