@@ -60,6 +60,8 @@ class Form:
         self.passes = 0
         self._scale = 1.0
         self._bounds: dict[tuple[int, int], np.ndarray] = {}
+        #: What was computed once of the rows, whatever their scale; shared by all twins of the form.
+        self.known: dict[str, np.ndarray] = {}
 
     # What a kind of form implements: flat real vectors in and out, scale not applied ----------------------------------
 
@@ -72,7 +74,8 @@ class Form:
     def _evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         raise NotImplementedError
 
-    def _hessian_product(self, x: np.ndarray, image: np.ndarray | None, v: np.ndarray) -> np.ndarray:
+    def _hessian_product(self, x: np.ndarray | None, image: np.ndarray | None, v: np.ndarray) -> np.ndarray:
+        # x, its image, or both are given.
         raise NotImplementedError
 
     # Points -----------------------------------------------------------------------------------------------------------
@@ -182,7 +185,14 @@ class Form:
         """Return ρ''(x)v from the image of x, in the shape of v. One pass."""
         self.passes += 1
         v_flat = self._scaled(self.flat(v, "v"))
-        return self._like(self._scaled(self._hessian_product(v_flat, self._stacked(image), v_flat)), v)
+        return self._like(self._scaled(self._hessian_product(None, self._stacked(image), v_flat)), v)
+
+    def hessian_product_flat(self, x: np.ndarray, image: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Return ρ''(x)v for flat, C-ordered float64 x and v and the image of x, unchecked: for solvers' loops."""
+        self.passes += 1
+        if self._scale == 1.0:
+            return self._hessian_product(x, image, v)
+        return self._scale * self._hessian_product(self._scale * x, image, self._scale * v)
 
     def line_from_images(self, image: np.ndarray, direction: np.ndarray) -> np.ndarray:
         """Return the five coefficients of t ↦ ρ(x + t d) from the images of x and d. No pass."""
@@ -218,8 +228,11 @@ class Form:
 
     # What preconditioning needs ---------------------------------------------------------------------------------------
 
-    def weighted_gram(self, tau: np.ndarray) -> np.ndarray:
-        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14)."""
+    def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
+        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14).
+
+        In single precision, where asked for, BLAS takes half the time, and the upper triangle is left empty.
+        """
         raise ProblemError(f"{type(self).__name__} has no dense B(τ)")
 
     def require_definite(self) -> None:
@@ -319,7 +332,7 @@ class StackedForm(Form):
     def _hessian_product(self, x, image, v):
         parts = self._parts()
         known = image is not None
-        s = image if known else np.empty(self.terms * self.rank)
+        s, x = (image, v) if known else (np.empty(self.terms * self.rank), x)
         if self.sparse:
             if parts == 1:
                 return sparse.hessian_product(*self._csr(), self.dim, self.rank, x, s, known, v)
@@ -329,12 +342,15 @@ class StackedForm(Form):
             return rows.hessian_product(self.rows, self.rank, x, s, known, v)
         return rows.hessian_product_parallel(self.rows, self.rank, x, s, known, v, self._shares(self.terms, parts))
 
-    def weighted_gram(self, tau: np.ndarray) -> np.ndarray:
+    def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
         """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix, by BLAS-3 on row blocks (CSR: by a sparse product)."""
         self.passes += 1
         weights = self._scale**2 * np.repeat(np.asarray(tau, dtype=np.float64), self.rank)
         if self.sparse:
-            return (self.rows.T @ self.rows.multiply(weights[:, None]).tocsr()).toarray()
+            gram = (self.rows.T @ self.rows.multiply(weights[:, None]).tocsr()).toarray()
+            return np.asfortranarray(np.tril(gram), dtype=np.float32) if single else gram
+        if single:
+            return blocked_gram(self.rows, np.sqrt(weights), np.float32, scipy.linalg.blas.ssyrk)
         return blocked_gram(self.rows, np.sqrt(weights), np.float64, scipy.linalg.blas.dsyrk)
 
     def require_definite(self) -> None:
@@ -345,7 +361,7 @@ class StackedForm(Form):
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
                 "add terms or restrict x"
             )
-        used = np.diff(self.rows.tocsc().indptr) > 0 if self.sparse else self._used_columns()
+        used = self._used_columns()
         if not used.all():
             missing = np.flatnonzero(~used)
             raise ProblemError(
@@ -355,6 +371,8 @@ class StackedForm(Form):
 
     def _used_columns(self) -> np.ndarray:
         # A column that is nonzero in the first few rows needs no further look: almost always one small read decides.
+        if self.sparse:
+            return np.bincount(self.rows.indices, minlength=self.dim) > 0
         used = np.zeros(self.dim, dtype=bool)
         step = max(1, BLOCK_BYTES // (self.rows.itemsize * self.dim * 16))
         for start in range(0, self.rows.shape[0], step):
@@ -423,15 +441,17 @@ class ComplexForm(Form):
     def _hessian_product(self, x, image, v):
         parts = self._parts()
         known = image is not None
-        s = image if known else np.empty(2 * self.terms)
+        s, x = (image, v) if known else (np.empty(2 * self.terms), x)
         if parts == 1:
             return rows.hessian_product_complex(self._reals, x, s, known, v)
         return rows.hessian_product_complex_parallel(self._reals, x, s, known, v, self._shares(self.terms, parts))
 
-    def weighted_gram(self, tau: np.ndarray) -> np.ndarray:
+    def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
         """Return the Hermitian B(τ) = Σ τᵢqᵢqᵢᴴ on ℂᴺ."""
         self.passes += 1
         weights = self._scale * np.sqrt(np.asarray(tau, dtype=np.float64))
+        if single:
+            return blocked_gram(self.rows, weights, np.complex64, scipy.linalg.blas.cherk)
         return blocked_gram(self.rows, weights, np.complex128, scipy.linalg.blas.zherk)
 
     def require_definite(self) -> None:
@@ -510,7 +530,7 @@ class GraphForm(Form):
 
     def _hessian_product(self, x, image, v):
         parts = self._parts()
-        if image is not None:
+        if x is None:
             direction = self._image(v)
             weights = np.empty_like(image)
             images.hessian_weights(image, direction, self.rank, weights)
@@ -570,7 +590,7 @@ class GramForm(Form):
         return value, gradient.reshape(-1), x.copy()
 
     def _hessian_product(self, x, image, v):
-        point = (x if image is None else image).reshape(self.shape)
+        point = (image if x is None else x).reshape(self.shape)
         return gram.hessian_product(point, v.reshape(self.shape)).reshape(-1)
 
     def value_from_image(self, image: np.ndarray) -> float:
@@ -644,7 +664,10 @@ def _survey(matrix: np.ndarray | sp.csr_matrix, rank: int) -> float:
 
 
 def blocked_gram(matrix: np.ndarray, weights: np.ndarray, dtype: type, rank_update: Callable) -> np.ndarray:
-    """Return Σ wₖ² rowₖ rowₖᴴ by BLAS-3 on blocks of rows, whose scaled copies share one buffer of 16 MB at most."""
+    """Return Σ wₖ² rowₖ rowₖᴴ by BLAS-3 on blocks of rows, whose scaled copies share one buffer of 16 MB at most.
+
+    In single precision the upper triangle is left empty.
+    """
     count, n = matrix.shape
     out = np.zeros((n, n), dtype=dtype, order="F")
     step = min(count, max(1, GRAM_BYTES // (np.dtype(dtype).itemsize * n)))
@@ -653,7 +676,7 @@ def blocked_gram(matrix: np.ndarray, weights: np.ndarray, dtype: type, rank_upda
         block = buffer[: min(step, count - start)]
         np.multiply(matrix[start : start + step], weights[start : start + step, None], out=block)
         out = rank_update(1.0, block.T, beta=1.0, c=out, overwrite_c=1, lower=1)
-    return np.tril(out) + np.tril(out, -1).conj().T
+    return out if np.dtype(dtype).char in "fF" else np.tril(out) + np.tril(out, -1).conj().T
 
 
 def _simple_edges(given: Any, points: int) -> np.ndarray:

@@ -151,7 +151,8 @@ class DenseLaplacian:
 
     def solve(self, v: np.ndarray) -> np.ndarray:
         """Return the centred X with LX = V, for V of N rows whose columns sum to zero."""
-        x = scipy.linalg.cho_solve(self._factor, v, check_finite=False)
+        with blas_threads(self._factor[0].size * v[0].size):
+            x = scipy.linalg.cho_solve(self._factor, v, check_finite=False)
         return x - x.mean(axis=0)
 
     def resistances(self) -> np.ndarray:
