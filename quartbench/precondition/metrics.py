@@ -23,7 +23,7 @@ from quartbench.model import bounds as theory
 from quartbench.model.certificate import gram_diagonal
 
 from .bounds import diagonal_bounds, weighted_bounds
-from .factor import factored, freedom, require_terms, traces, uniform_weights
+from .factor import factored, factored_single, freedom, require_terms, traces, uniform_weights
 from .lewis import lewis_weights
 
 
@@ -37,11 +37,12 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
         of a metric over these maps is a multiple of I with no larger κ, so no metric is better.
     name : {"identity", "uniform", "lewis", "diagonal"}
     **options
-        For "lewis": those of :func:`lewis_weights` (``method``, ``eps``, ``sketch``, …).
+        For "uniform": ``precision="single"``, which halves the time of the factor. For "lewis":
+        those of :func:`lewis_weights` (``method``, ``eps``, ``sketch``, …).
     """
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
-    if options and name != "lewis":
+    if options and name not in ("lewis", "uniform"):
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
@@ -64,9 +65,11 @@ def _identity(form: Form) -> Metric:
     return made
 
 
-def _uniform(form: Form) -> Metric:
+def _uniform(form: Form, precision: str = "double") -> Metric:
     """B⁽⁰⁾, all terms weighted alike: one factor, κ ≤ √(mγ)."""
-    made = factored(form, uniform_weights(form))
+    if precision not in ("single", "double"):
+        raise unknown_name("precision", precision, ("single", "double"))
+    made = (factored_single if precision == "single" else factored)(form, uniform_weights(form))
     made._bounds = lambda: weighted_bounds(form, made)
     return made
 
