@@ -19,7 +19,7 @@ from quartbench.model import (
     certify,
 )
 from quartbench.precondition import coherence, effective_resistance, leverage, lewis_weights, measured_kappa, metric
-from quartbench.solvers import Result, Solver, register, solve
+from quartbench.solvers import Result, Solver, register, solve, solve_many
 
 __version__ = "0.1.0"
 
@@ -51,4 +51,5 @@ __all__ = [
     "metric",
     "register",
     "solve",
+    "solve_many",
 ]

@@ -1,6 +1,8 @@
 """The methods, one a file, behind one driver: ``solve(problem, solver=…, metric=…)``."""
 
+from . import peers as peers
 from .accel_homgd import AccelHomGD
+from .auto import Auto
 from .base import (
     History,
     Iterate,
@@ -17,14 +19,22 @@ from .base import (
 )
 from .bregman import Bregman
 from .gd import GD
+from .homcg import HomCG
 from .homgd import HomGD
+from .homnewton import HomNewton
+from .homnewton_cg import HomNewtonCG
+from .many import solve_many
 
 __all__ = [
     "GD",
     "AccelHomGD",
+    "Auto",
     "Bregman",
     "History",
+    "HomCG",
     "HomGD",
+    "HomNewton",
+    "HomNewtonCG",
     "Iterate",
     "Result",
     "Solver",
@@ -34,6 +44,7 @@ __all__ = [
     "make_solver",
     "register",
     "solve",
+    "solve_many",
     "solvers",
     "starting_point",
 ]

@@ -30,7 +30,7 @@ from quartbench.errors import ProblemError, unknown_name
 from quartbench.model import Bounds, Form, GramForm, GraphForm, Metric, Problem
 from quartbench.model import certify as certificate_at
 from quartbench.model.certificate import DENSE_DIMENSION, gap
-from quartbench.precondition.factor import factored, uniform_weights
+from quartbench.precondition.factor import factored_single, uniform_weights
 
 from .steps import theory
 
@@ -75,6 +75,16 @@ class Solver:
     """A method: hyper-parameters in the constructor, iterates from a generator. Register it with :func:`register`."""
 
     name: ClassVar[str] = "solver"
+    #: Raised when the iterates of the method change: results of an older version are then not mixed with new ones.
+    version: ClassVar[int] = 1
+    #: Whether this is somebody else's method, held beside ours for comparison.
+    peer: ClassVar[bool] = False
+    #: The metric that the method gets where the caller leaves it to the solver; None for what serves the problem best.
+    metric: ClassVar[str | None] = None
+    #: Whether an iterate costs so much that each is worth a certificate.
+    costly: ClassVar[bool] = False
+    #: Why the method does what it does, for the message of the result.
+    reason: str = ""
 
     def iterates(self, problem: Problem, metric: Metric, start: np.ndarray) -> Iterator[Iterate]:
         """Yield the start as an iterate, then one iterate after another, for as long as there is progress to make.
@@ -89,6 +99,10 @@ class Solver:
             A point of the cone with ⟨c,start⟩ = 1.
         """
         raise NotImplementedError
+
+    def choose_metric(self, problem: Problem, rel_gap: float | None) -> Metric:
+        """Return the metric for a problem where the caller leaves it to the solver."""
+        return precondition.metric(problem.form.scaled(1.0), self.metric or automatic_metric(problem))
 
     def prepare(self, problem: Problem, metric: Metric) -> None:
         """Do once what belongs to the set-up of a run and is timed as such: the constants of a fixed step, say."""
@@ -188,14 +202,12 @@ def _solver_class(found: Any, where: str) -> type[Solver]:
 def make_solver(solver: str | Solver | type[Solver]) -> Solver:
     """Return a solver from its name, ``"file.py:Class"``, its class, or itself."""
     if isinstance(solver, str):
-        if solver == "auto":
-            solver = "accel-homgd"
         known = solvers()
         if solver in known:
             return known[solver]()
         if ":" in solver or solver.endswith(".py") or os.sep in solver:
             return load_solver(solver)()
-        raise unknown_name("solver", solver, [*known, "auto"])
+        raise unknown_name("solver", solver, known)
     if inspect.isclass(solver):
         return _solver_class(solver, "solver")()
     if not callable(getattr(solver, "iterates", None)):
@@ -322,6 +334,7 @@ def solve(
     callback: Callable[[State], Any] | None = None,
     progress: bool = False,
     certify: bool = True,
+    dtype: str = "float64",
 ) -> Result:
     """Minimise f over the cone of a problem to a certified relative gap.
 
@@ -332,8 +345,8 @@ def solve(
     solver : str, Solver or class
         A registered name, ``"path/to/file.py:Class"``, or a solver with its hyper-parameters.
     metric : str or Metric
-        ``"identity"``, ``"uniform"``, ``"lewis"``, ``"diagonal"``, a Metric made for this form, or ``"auto"``: uniform
-        where it can be factored and the cone allows it, else what the cone needs.
+        ``"identity"``, ``"uniform"``, ``"lewis"``, ``"diagonal"``, a Metric made for this form, or ``"auto"``: what
+        the solver chooses; uniform, for most, where it can be factored and the cone allows it.
     rel_gap : float or None
         Stop when (f − lower bound)/|f| is at most this; None never stops on it.
     max_iter, max_passes : int or None
@@ -348,6 +361,9 @@ def solve(
         Show a progress bar with the certified gap.
     certify : bool
         Without certificates nothing is spent on them, no gap is known and none stops the run.
+    dtype : {"float64", "float32"}
+        With ``"float32"`` dense rows are rounded, which halves the traffic of a pass, until that shows; the rest of
+        the way to any gap is in double precision. Certificates always are.
 
     Returns
     -------
@@ -361,14 +377,20 @@ def solve(
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem must be a Problem, found {type(problem).__name__}")
     method = make_solver(solver)
-    _positive("rel_gap", rel_gap)
-    _positive("max_iter", max_iter, zero=True)
-    _positive("max_passes", max_passes)
-    _positive("time_limit", time_limit, zero=True)
+    if choice("dtype", dtype, ("float64", "float32")) == "float32":
+        from .single import InSingle
+
+        method = InSingle(method)
+    require_positive("rel_gap", rel_gap)
+    require_positive("max_iter", max_iter, zero=True)
+    require_positive("max_passes", max_passes)
+    require_positive("time_limit", time_limit, zero=True)
     if problem.trivial:
         return _trivial(problem, method)
-    scaled = problem.normalised()
-    metric, setup_time = _metric(scaled.problem, metric, scaled.problem.form.scale / problem.form.scale)
+    scaled, made_here = problem.normalised(), isinstance(metric, str)
+    metric, setup_time = _metric(
+        method, scaled.problem, metric, scaled.problem.form.scale / problem.form.scale, rel_gap
+    )
     scaled.problem.cone.require_metric(metric)
     if hasattr(method, "prepare"):
         started = perf_counter()
@@ -376,6 +398,7 @@ def solve(
         setup_time += perf_counter() - started
     point = starting_point(scaled.problem, metric, start)
     run = _Run(problem, scaled, method, metric, setup_time)
+    run.trusted = made_here
     run.limits(rel_gap if certify else None, max_iter, max_passes, time_limit)
     _warm(method, scaled.problem, metric, point)
     with _bar(method, rel_gap) if progress and certify else nullcontext() as bar:
@@ -400,7 +423,7 @@ class _Run:
         self.judged_point: np.ndarray | None = None
         self.kept: np.ndarray | None = None
         self.value, self.lower, self.gap = math.inf, -math.inf, math.inf
-        self.by, self.cost = "", 0
+        self.by, self.cost, self.trusted = "", 0, False
 
     def limits(self, rel_gap, max_iter, max_passes, time_limit) -> None:
         """Set when to stop; None is never."""
@@ -431,6 +454,7 @@ class _Run:
         add_passes, add_seconds, add_value, add_step, add_restart = trace
         max_iter, max_passes, time_limit = self.max_iter, self.max_passes, self.time_limit
         seconds, iteration, check = 0.0, -1, 0
+        costly = getattr(self.method, "costly", False)
         resumed = perf_counter()
         for iterate in iterates:
             seconds += perf_counter() - resumed
@@ -451,7 +475,7 @@ class _Run:
                     return "converged"
                 if schedule.stalled(iteration, best_value, self.gap):
                     return "stalled"
-                check = schedule.following(iteration, self.gap, self.cost)
+                check = iteration + 1 if costly else schedule.following(iteration, self.gap, self.cost)
                 if bar is not None:
                     bar(self.gap, iteration)
             if callback is not None:
@@ -476,16 +500,20 @@ class _Run:
             return
         before = self.judged.form.passes
         if self.judge is None:
-            self.judge = judging_metric(self.judged.form)
+            self.judge, self.trusted = judging_metric(self.judged.form), True
         point, evaluated = self._feasible(self.best)
         if evaluated is None:
             evaluated = self.judged.form.evaluate(point)
         self.judged_point = self.best.point
-        found = certificate_at(self.judged, point, self.judge, evaluated, refine=0)
-        self._keep(point, found.value)
+        found = certificate_at(self.judged, point, self.judge, evaluated, refine=0, trusted=self.trusted)
+        value = found.value
+        if self.best.evaluated is evaluated and gap(value, found.lower_bound) <= NEAR * self.rel_gap:
+            # The bound holds for any image, f for that of the point alone, from which updates of a method may drift.
+            value = self.judged.homogenised_value(point)
+        self._keep(point, value)
         self.lower = max(self.lower, found.lower_bound)
         if self.rel_gap < gap(self.value, self.lower) <= NEAR * self.rel_gap:
-            sharp = certificate_at(self.judged, point, self.judge, evaluated)
+            sharp = certificate_at(self.judged, point, self.judge, evaluated, trusted=self.trusted)
             self.lower = max(self.lower, sharp.lower_bound)
         self.gap = gap(self.value, self.lower)
         self.cost = self.judged.form.passes - before
@@ -510,6 +538,9 @@ class _Run:
                 point, _ = self._feasible(iterate)
                 self._keep(point, self.judged.homogenised_value(point))
         scale = self.judged.best_scale(form.value(self.kept), self.judged.inner(self.kept))
+        self.value = -0.75 * scale * self.judged.inner(self.kept)
+        if self.certifies:
+            self.gap = gap(self.value, self.lower)
         rows = min(map(len, (self.passes, self.seconds, self.values, self.steps, self.restarts)))
         history = self._history(rows)
         nit, passes = max(rows - 1, 0), int(self.passes[rows - 1]) if rows else 0
@@ -521,7 +552,7 @@ class _Run:
             lower_bound=self.f_scale * self.lower,
             status=status,
             success=status == "converged",
-            message=MESSAGES[status].format(**words),
+            message="; ".join(filter(None, (MESSAGES[status].format(**words), getattr(self.method, "reason", "")))),
             nit=nit,
             passes=passes,
             setup_time=self.setup_time,
@@ -617,15 +648,23 @@ def judging_metric(form: Form) -> Metric | None:
     """Return B⁽⁰⁾ to certify with where the method's own metric is no B(τ); None where certificates do without."""
     if isinstance(form, GramForm) or not (isinstance(form, GraphForm) or form.dim <= DENSE_DIMENSION):
         return None
-    return factored(form, uniform_weights(form))
+    return factored_single(form, uniform_weights(form))
 
 
-def _metric(problem: Problem, given: str | Metric, ratio: float) -> tuple[Metric, float]:
+def _metric(
+    method: Solver, problem: Problem, given: str | Metric, ratio: float, rel_gap: float | None
+) -> tuple[Metric, float]:
     """Return the metric for a problem whose rows are ``ratio`` times the user's, and the seconds it took."""
     form = problem.form
     if isinstance(given, str):
-        made = precondition.metric(form.scaled(1.0), automatic_metric(problem) if given == "auto" else given)
-        return made, made.setup_seconds
+        started = perf_counter()
+        if given != "auto":
+            made = precondition.metric(form.scaled(1.0), given)
+        elif hasattr(method, "choose_metric"):
+            made = method.choose_metric(problem, rel_gap)
+        else:
+            made = precondition.metric(form.scaled(1.0), automatic_metric(problem))
+        return made, perf_counter() - started
     if not isinstance(given, Metric):
         raise ProblemError(f"metric must be a name or a Metric, found {type(given).__name__}")
     if given.dim != form.dim:
@@ -666,6 +705,8 @@ def _warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) -
     The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
     other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred.
     """
+    if getattr(method, "peer", False):
+        return  # nothing of theirs is compiled here, and a few of their iterates may be all of them
     form = problem.form
     rows = getattr(form, "rows", None)
     storage = (type(rows), getattr(rows, "dtype", None), getattr(getattr(rows, "flags", None), "writeable", None))
@@ -707,7 +748,8 @@ def _bar(method: Solver, rel_gap: float | None) -> Iterator[Callable[[float, int
         yield advance
 
 
-def _positive(name: str, value: Any, zero: bool = False) -> None:
+def require_positive(name: str, value: Any, zero: bool = False) -> None:
+    """Raise where a limit is neither None nor positive (or zero)."""
     if value is None:
         return
     if not isinstance(value, (int, float, np.number)) or not (value > 0 or (zero and value == 0)):

@@ -117,7 +117,7 @@ def test_inputs_are_never_changed():
     assert np.array_equal(before["tau"], metric.tau)
 
 
-@pytest.mark.parametrize("name", [*solvers(), "auto"])
+@pytest.mark.parametrize("name", solvers())
 @pytest.mark.parametrize("size", [(60, 8), (400, 200)], ids=["serial", "parallel"])
 def test_same_seed_and_threads_give_the_same_history_bit_for_bit(name, size, threads):
     problem = Problem(

@@ -1,0 +1,163 @@
+"""The search that the fast methods share: the best point of a plane span{y,z} inside the cone, exactly.
+
+Up to scale these are the points y + t h with h = z·⟨c,y⟩/⟨c,z⟩ − y, on which ⟨c,·⟩ does not change, and ρ(y + t h) is a
+convex quartic in t: its coefficients come from images, its minimiser is the root of a cubic.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from quartbench.errors import ProblemError
+from quartbench.model import Metric, Problem
+
+from .base import Iterate, homogenised
+from .steps import Evaluated, evaluate
+
+#: A point that misses less than this share of what the best point of the plane gains is as good as that one, and its
+#: gradient is known already.
+SHARE = 1e-3
+
+#: No method can see changes of ρ below this share of it.
+ROUNDING = 1e-15
+
+#: Iterations without a visible decrease after which there is no progress left to make.
+PATIENCE = 3
+
+
+def require_directions(problem: Problem, method: str) -> None:
+    """Raise for cones in which the fast methods have no directions."""
+    if not (problem.cone.subspace or problem.cone.name == "orthant"):
+        raise ProblemError(
+            f"the solver {method!r} takes the cones free, centred and orthant, found {problem.cone.name!r}; "
+            "take 'accel-homgd'"
+        )
+
+
+def residual(y: Evaluated, c: np.ndarray) -> np.ndarray:
+    """Return μc − ∇ρ(y) with μ = ⟨∇ρ(y),y⟩/⟨c,y⟩: where ρ falls on {⟨c,·⟩ = ⟨c,y⟩}, before any metric. It is ⊥ y."""
+    return (4.0 * y.rho / float(c @ y.point)) * c - y.gradient
+
+
+def iterate(y: Evaluated, c: np.ndarray, t: float = math.nan, restart: bool = False) -> Iterate:
+    """Return y as the driver takes it, with f at the best point of its ray."""
+    return Iterate(y.point, homogenised(y.rho / float(c @ y.point) ** 4), t, restart, y[1:])
+
+
+def minimiser(line: list[float], limit: float = math.inf) -> float:
+    """Return the t in [0, limit] where a convex quartic, coefficients constant first, is least."""
+    _, c1, c2, c3, c4 = line
+    if not c1 < 0.0:
+        return 0.0
+
+    def slope(t: float) -> float:
+        return c1 + t * (2.0 * c2 + t * (3.0 * c3 + t * 4.0 * c4))
+
+    low, high = 0.0, min(1.0, limit)
+    while slope(high) < 0.0:
+        if high == limit or high > 1e30:
+            return high
+        low, high = high, min(2.0 * high, limit)
+    t = high
+    for _ in range(100):  # Newton's method, halving the bracket where it leaves it
+        value = slope(t)
+        low, high = (t, high) if value < 0.0 else (low, t)
+        curvature = 2.0 * c2 + t * (6.0 * c3 + t * 12.0 * c4)
+        following = t - value / curvature if curvature > 0.0 else low
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - t) <= 1e-12 * t:
+            break
+        t = following
+    return t
+
+
+class Plane:
+    """Directions and steps in the cone of a problem: what HomCG, HomNewton and HomNewtonCG share.
+
+    Parameters
+    ----------
+    problem : Problem
+        On free space, the centred subspace or the orthant.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.form, self.c, self.cone = problem.form, problem.c.copy(), problem.cone
+        self.bounded = not problem.cone.subspace
+
+    def free(self, y: Evaluated, r: np.ndarray) -> np.ndarray | None:
+        """Return which coordinates may move: on the orthant not those at zero that r pushes out; None for all."""
+        return (y.point > 0.0) | (r > 0.0) if self.bounded else None
+
+    def solver(self, metric: Metric, free: np.ndarray | None):
+        """Return r ↦ B⁻¹r inside the subspace, or the free coordinates."""
+        if free is not None:
+            diagonal = np.where(free, 1.0 / metric.diagonal, 0.0)
+            return lambda v: diagonal * v
+        if self.cone.name == "free":
+            return metric.solve
+        project = self.cone.projector(metric)
+        return lambda v: project(metric.solve(v))
+
+    def step(self, y: Evaluated, r: np.ndarray, e: np.ndarray) -> tuple[Evaluated, float]:
+        """Return the best point of span{y, y + e} in the cone, and its t; one pass, or two where t is not near 1.
+
+        On the orthant y + e is projected first, and shortened until ρ falls towards it.
+        """
+        z = y.point + e
+        if self.bounded:
+            z = np.maximum(z, 0.0)
+            for _ in range(40):
+                if r @ (z - y.point) > 0.0 and self.c @ z > 0.0:
+                    break
+                e = 0.5 * e
+                z = np.maximum(y.point + e, 0.0)
+        inner, there = float(self.c @ y.point), float(self.c @ z)
+        gain = float(r @ (z - y.point))
+        if not (gain > 0.0 and there > 0.0):
+            return y, 0.0
+        share = inner / there
+        h = share * z - y.point
+        limit = math.inf
+        if self.bounded and (h < 0.0).any():
+            out = h < 0.0
+            limit = max(1.0, float((y.point[out] / -h[out]).min()))
+        return self._along(y, share * z, -share * gain, limit)
+
+    def _along(self, y: Evaluated, z: np.ndarray, slope: float, limit: float) -> tuple[Evaluated, float]:
+        """Search from y through z; the slope comes from vectors, as images lose its digits near the solution."""
+        form = self.form
+        there = evaluate(form, z)
+        along = there.image - y.image
+        line = form.line_from_images(y.image, along).tolist()
+        line[1] = slope
+        t = minimiser(line, limit)
+        best = value_on(line, t)
+        if value_on(line, 1.0) - best <= SHARE * (line[0] - best) + ROUNDING * line[0]:
+            return there, 1.0
+        point = y.point + t * (z - y.point)
+        if self.bounded:
+            np.maximum(point, 0.0, out=point)
+        return evaluate(form, point), t
+
+
+class Progress:
+    """Says when a method that converges fast has nothing left to gain, so that it need not run on to be sure."""
+
+    def __init__(self) -> None:
+        self.least, self.idle = math.inf, 0
+
+    def ended(self, value: float) -> bool:
+        """Take the value of an iterate; True after a few that did not fall visibly."""
+        if value < self.least - ROUNDING * abs(value):
+            self.least, self.idle = value, 0
+        else:
+            self.idle += 1
+        return self.idle >= PATIENCE
+
+
+def value_on(line: list[float], t: float) -> float:
+    """Return the quartic at t."""
+    return line[0] + t * (line[1] + t * (line[2] + t * (line[3] + t * line[4])))
