@@ -1,0 +1,292 @@
+"""How does a study get done? Cell by cell in a worker process, the methods taking turns, every run on disk at once.
+
+A run that crashes or hangs is recorded as such and costs the worker, which is replaced; the study goes on.
+"""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from quartbench.errors import ProblemError
+from quartbench.instances import PROBLEM_SET
+
+from . import grid, store, system, worker
+from .timing import PAUSE
+
+#: Runs of at least this many seconds are not repeated: their noise is small beside them.
+LONG = 2.0
+
+#: Relative change of the median, by one repeat more, below which it is stable; asked from the third repeat on.
+STABLE, ENOUGH = 0.05, 3
+
+#: Seconds for each step before a run: making its problem, certifying f*, compiling what it calls.
+PREPARING = 900.0
+
+
+class Worker:
+    """The process that does the runs, started when it is needed and replaced when it has died."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self.process: Any = None
+        self.stage = ""
+
+    def run(self, request: dict[str, Any], limit: float) -> dict[str, Any]:
+        """Return the columns that a run has by itself: those of the worker, or of its death.
+
+        ``limit`` is in seconds of solving; what comes before it has its own.
+        """
+        if self.process is None:
+            self._start()
+        self.stage, known = "ready", {}
+        try:
+            self.pipe.send(request)
+            while self.pipe.poll(waited := limit if self.stage == "solving" else PREPARING):
+                reply = self.pipe.recv()
+                if "stage" not in reply:
+                    return reply
+                self.stage, known = reply["stage"], reply["known"]
+        except (EOFError, OSError):
+            self.process.join()
+            status, message = "failed", f"the process died ({_exit(self.process.exitcode)}) while {self.stage}"
+        else:
+            status, message = "timeout", f"killed after {waited:.3g} s of {self.stage}: it did not stop by itself"
+        self.end()
+        nothing = worker.NOWHERE | worker.NOTHING | {"optimum": math.nan}
+        return nothing | known | {"metric": request["metric"], "status": status, "message": message}
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")  # threads of OpenMP and BLAS do not survive a fork
+        self.pipe, other = context.Pipe()
+        self.process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
+        self.process.start()
+        other.close()
+        try:
+            if not self.pipe.poll(PREPARING):
+                raise EOFError
+            self.pipe.recv()
+        except (EOFError, OSError):
+            # Not the fault of a run: all of them would fail in the same way.
+            self.process.join(1.0)
+            code = self.process.exitcode
+            self.end()
+            raise ProblemError(f"the process for the runs does not start ({_exit(code)})") from None
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+            self.pipe.close()
+            self.process = None
+
+
+def _exit(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+class Runner:
+    """A study under way: what is planned, what is done, what comes next.
+
+    Parameters
+    ----------
+    study : grid.Study
+    out : Path
+        The directory of the results; those that it has and that are still right are kept.
+    threads : int
+        For every contender.
+    command : str
+        What made the results, for the record.
+    restart : bool
+        Make every run anew.
+    """
+
+    def __init__(self, study: grid.Study, out: Path, threads: int, command: str = "", restart: bool = False) -> None:
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            raise ProblemError(f"threads must be at most {numba.config.NUMBA_NUM_THREADS} here, found {threads}")
+        self.study, self.out, self.threads, self.command = study, Path(out), threads, command
+        self.restart = restart
+        self.cells = grid.cells(study, threads)
+        self.system = system.describe()
+        self.worker = Worker(threads)
+        self.seconds: dict[grid.Cell, list[float]] = {}
+        self.optima: dict[tuple, float] = {}
+        self.broken: dict[tuple, dict[str, Any]] = {}
+        self.done = self.kept = 0
+
+    @property
+    def planned(self) -> int:
+        """Runs that the study has when every cell needs all its repeats: those that are stable sooner need fewer."""
+        return sum(cell.repeats for cell in self.cells)
+
+    def run(self, progress: Callable[[str, int], None] = lambda label, steps: None) -> None:
+        """Do what is missing. ``progress`` is told what is under way, and how many planned runs that settled."""
+        with store.opened(self.out):
+            self._prepare()
+            try:
+                for _, problem in groupby(self.cells, key=lambda cell: cell.problem):
+                    self._turns(list(problem), progress)
+            finally:
+                self.worker.end()
+            self._describe(finished=True)
+
+    # Before -----------------------------------------------------------------------------------------------------------
+
+    def _prepare(self) -> None:
+        self.created = _now()
+        if (self.out / store.ABOUT).exists():
+            before = store.settings(self.out)
+            if before["study"] != self.study.name and not self.restart:
+                raise ProblemError(
+                    f"{str(self.out)!r} holds the study {before['study']!r}: use another directory for "
+                    f"{self.study.name!r}, and 'quartbench merge' to unite the two"
+                )
+            differs = store.difference(before["system"], self.system)
+            if differs and not self.restart:
+                raise ProblemError(
+                    f"the results in {str(self.out)!r} were made on another system ({differs}), so their times cannot "
+                    "be compared with new ones: use another directory, or --restart to make all of them anew"
+                )
+            self.created = self.created if self.restart else before["created"]
+        self.rows = self._valid_rows()
+        self._describe()
+
+    def _valid_rows(self) -> dict[str, dict[str, Any]]:
+        """Return the rows of this study that are on disk, and move aside those that are out of date."""
+        store.keys(self.out)
+        places: dict[tuple, list[grid.Cell]] = {}
+        for cell in self.cells:
+            places.setdefault(tuple(cell.place.values()), []).append(cell)
+        names = [*self.cells[0].place]
+        columns = [*names, "key", "repeat", "problem_set", "status", "setup_seconds", "solve_seconds", "optimum"]
+        rows = {row["key"]: row for row in store.read(self.out)[columns].to_dict("records")}
+
+        def out_of_date(row: dict[str, Any]) -> bool:
+            here = places.get(tuple(row[name] for name in names), ())
+            replaced = here and all(cell.key(row["repeat"]) != row["key"] for cell in here)
+            return bool(self.restart or row["problem_set"] != PROBLEM_SET or replaced)
+
+        stale = {key for key, row in rows.items() if out_of_date(row)}
+        store.supersede(self.out, stale)
+        return {key: row for key, row in rows.items() if key not in stale}
+
+    def _describe(self, finished: bool = False) -> None:
+        repeated = [times for times in self.seconds.values() if len(times) > 1 and math.isfinite(sum(times))]
+        spreads = [max(times) / min(times) - 1.0 for times in repeated if min(times) > 0.0]
+        about = {
+            "study": self.study.name,
+            "config": grid.as_dict(self.study),
+            "system": self.system,
+            "command": self.command,
+            "problem_set": PROBLEM_SET,
+            "threads": self.threads,
+            "created": self.created,
+            "finished": _now() if finished else None,
+            "notes": list(self.study.notes),
+            "noise": {"floor": statistics.median(spreads) if spreads else None, "cells": len(spreads)},
+        }
+        store.describe(self.out, about)
+
+    # Turns ------------------------------------------------------------------------------------------------------------
+
+    def _turns(self, cells: list[grid.Cell], progress: Callable[[str, int], None]) -> None:
+        """Let the cells of one problem take turns until each has repeats enough: drift hits all alike."""
+        for repeat in range(max(cell.repeats for cell in cells)):
+            unsettled = []
+            for cell in cells:
+                label = f"{cell.instance.label} · {cell.method.label}"
+                progress(label, 0)
+                row = self._row(cell, repeat)
+                times = self.seconds.setdefault(cell, [])
+                times.append(row["setup_seconds"] + row["solve_seconds"])
+                if repeat + 1 == cell.repeats or _settled(row["status"], times):
+                    progress(label, cell.repeats - repeat)
+                else:
+                    unsettled.append(cell)
+                    progress(label, 1)
+            cells = unsettled
+
+    def _row(self, cell: grid.Cell, repeat: int) -> dict[str, Any]:
+        key = cell.key(repeat)
+        if key in self.rows:
+            self.kept += 1
+            row = self.rows[key]
+            if not math.isnan(row["optimum"]):
+                self.optima.setdefault(cell.problem, row["optimum"])
+            return row
+        found = self._measured(cell)
+        row = found | {
+            "key": key,
+            "study": self.study.name,
+            "instance": cell.instance.label,
+            "problem_set": PROBLEM_SET,
+            **cell.place,
+            "method": cell.method.name,
+            "settings": cell.method.settings,
+            "version": cell.method.version,
+            "peer": cell.method.peer,
+            "repeat": repeat,
+            "threads": cell.threads,
+            "time_limit": cell.time_limit,
+            "max_iter": cell.max_iter,
+            "commit": self.system["commit"],
+            "created": _now(),
+        }
+        store.write(self.out, row)
+        self.done += 1
+        return row
+
+    def _measured(self, cell: grid.Cell) -> dict[str, Any]:
+        if cell.problem in self.broken:
+            return self.broken[cell.problem] | {"metric": cell.metric}
+        time.sleep(PAUSE)
+        request = {
+            "generator": cell.instance.generator,
+            "arguments": cell.instance.json,
+            "seed": cell.seed,
+            "optimum": self.optima.get(cell.problem),
+            "spec": cell.method.spec,
+            "given": cell.method.given,
+            # A peer has no metric: this one costs it nothing.
+            "metric": "identity" if cell.method.peer else cell.metric,
+            "rel_gap": cell.rel_gap,
+            "max_iter": cell.max_iter,
+            "time_limit": cell.time_limit,
+            "bounds": cell.bounds,
+        }
+        # Certificates stand off the clock that the time limit reads: they may take as long again.
+        limit = 2.0 * cell.time_limit + self.study.grace
+        row = self.worker.run(request, limit)
+        if row["m"] == 0 and self.worker.stage == "certifying f*":
+            # The reference died, not the contender: it has its run without f*.
+            self.optima[cell.problem] = math.nan
+            row = self.worker.run(request | {"optimum": math.nan}, limit)
+        if row["m"] > 0:
+            self.optima.setdefault(cell.problem, row["optimum"])
+        elif self.worker.stage == "making the problem":
+            self.broken[cell.problem] = row
+        return row
+
+
+def _settled(status: str, times: list[float]) -> bool:
+    """Say whether a cell needs no repeat more: it failed, it is long, or its median is stable."""
+    if status in ("failed", "timeout", "time_limit") or not times[-1] < LONG:
+        return True
+    if len(times) < ENOUGH:
+        return False
+    before, now = statistics.median(times[:-1]), statistics.median(times)
+    return abs(now - before) <= STABLE * now
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

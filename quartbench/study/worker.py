@@ -1,0 +1,291 @@
+"""How does one run of a study happen? In a process of its own, which makes the problem, solves it, checks the answer.
+
+The process stays for many runs, so that kernels stay compiled; what crashes or hangs in it takes no result with it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quartbench import instances, precondition
+from quartbench.errors import ProblemError
+from quartbench.model import Problem, certify
+from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
+from quartbench.solvers.base import judging_metric
+
+from .timing import equal_threads
+
+#: What makes f* where nothing is planted, in this order: the first that certifies it well enough.
+REFERENCES = ("homnewton", "homnewton-cg", "auto", "accel-homgd")
+REFERENCE_GAP, REFERENCE_ENOUGH, REFERENCE_SECONDS = 1e-12, 1e-11, 30.0
+
+#: Points of a trace that are kept.
+TRACE = 400
+
+#: Relative error of a reported value that is not a lie: iterates may lie outside the cone by rounding.
+HONEST = 1e-7
+
+#: How much weaker than the run's best certificate that of its last point may be.
+WEAKER = 3.0
+
+#: What a run leaves that has nothing to show.
+NOTHING: dict[str, Any] = {
+    "success": False,
+    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound"), math.nan),
+    **dict.fromkeys(("nit", "passes", "sweeps"), 0),
+    **dict.fromkeys(("setup_seconds", "solve_seconds", "wall_seconds"), math.nan),
+    **{f"trace_{name}": [] for name in ("iteration", "passes", "seconds", "value", "gap", "restart")},
+}
+
+#: What is known of a problem that could not be made.
+NOWHERE: dict[str, Any] = {"m": 0, "n": 0, "r": 0, "cone": "", "sigma_min": math.nan, "coherence": math.nan}
+
+
+def serve(connection: multiprocessing.connection.Connection, threads: int) -> None:
+    """Do the runs that come through a connection until it closes. The target of the worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    bench = Bench(lambda stage, known: connection.send({"stage": stage, "known": known}))
+    with equal_threads(threads):
+        bench.announce("ready", {})
+        while True:
+            try:
+                request = connection.recv()
+                connection.send(bench.run(request))
+            except (EOFError, BrokenPipeError, ConnectionResetError):
+                return
+
+
+def _leave_with_parent() -> None:
+    """End this process when the one that started it has gone, however long the run under way still is."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        multiprocessing.connection.wait([parent.sentinel])
+        os._exit(1)
+
+
+class Bench:
+    """One problem at a time, with what was computed once for it: facts, f*, bounds of metrics, the judge's factor.
+
+    ``announce`` is told of every stage of a run with what is known of it, which is all that a crash leaves.
+    """
+
+    def __init__(self, announce: Callable[[str, dict[str, Any]], None]) -> None:
+        self.announce = announce
+        self.identity: tuple | None = None
+        self.warmed: set[tuple] = set()
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of a run, those of a failure where it fails."""
+        known: dict[str, Any] = dict(NOWHERE, optimum=math.nan)
+        try:
+            self._take(request)
+            known = self.facts | {"optimum": self._optimum(request["optimum"])}
+            if request["bounds"]:
+                known["coherence"] = self._coherence()
+            return known | self._solved(request, known)
+        except ProblemError as error:
+            message = str(error)
+        except Exception as error:  # whatever a solver of somebody else raises is its result
+            message = f"{type(error).__name__}: {error}"
+        return known | NOTHING | {"metric": request["metric"], "status": "failed", "message": message}
+
+    # The problem ------------------------------------------------------------------------------------------------------
+
+    def _take(self, request: dict[str, Any]) -> None:
+        identity = (request["generator"], request["arguments"], request["seed"])
+        if identity == self.identity:
+            return
+        self.identity = None
+        self.announce("making the problem", {})
+        arguments = json.loads(request["arguments"])
+        self.problem: Problem = instances.make(request["generator"], **arguments, seed=request["seed"])
+        form = self.problem.form
+        sigma_min = arguments.get("sigma_min", 1.0 / arguments["cond"] if "cond" in arguments else math.nan)
+        self.facts = {
+            "m": form.terms,
+            "n": form.dim,
+            "r": form.rank,
+            "cone": self.problem.cone.name,
+            "sigma_min": float(sigma_min),
+            "coherence": float(arguments.get("gamma", math.nan)),
+        }
+        self.optimum: float | None = self.problem.optimum
+        self.coherence: float | None = None
+        self.bounds: dict[str, tuple[int, float]] = {}
+        self.judge: Any = None
+        self.identity = identity
+
+    def _optimum(self, known: float | None) -> float:
+        """Return f*: planted, told, or found by one of our methods and certified; NaN where none can."""
+        if self.optimum is None and known is not None:
+            self.optimum = known
+        if self.optimum is None:
+            self.announce("certifying f*", {})
+            self.optimum = reference(self.problem)
+        return self.optimum
+
+    def _coherence(self) -> float:
+        if not math.isnan(self.facts["coherence"]):
+            return self.facts["coherence"]
+        if self.coherence is None:
+            try:
+                self.coherence = float(precondition.coherence(self.problem.form))
+            except ProblemError:
+                self.coherence = math.nan
+        return self.coherence
+
+    def _metric_facts(self, name: str, bounds: bool) -> dict[str, Any]:
+        """Return the sweeps of a metric and, where asked for, its bound on κ: both off the record, once a problem."""
+        if not bounds and name != "lewis":
+            return {"sweeps": 0, "kappa_bound": math.nan}
+        if name not in self.bounds and name in precondition.METRICS:
+            made = precondition.metric(self.problem.form.scaled(1.0), name)
+            found = made.bounds if bounds else None
+            self.bounds[name] = (made.sweeps, math.nan if found is None else float(found.kappa))
+        sweeps, kappa = self.bounds.get(name, (0, math.nan))
+        return {"sweeps": sweeps, "kappa_bound": kappa}
+
+    # The run ----------------------------------------------------------------------------------------------------------
+
+    def _solved(self, request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+        options = {"metric": request["metric"], "rel_gap": request["rel_gap"]}
+        self._warm(request, options, known)
+        method = made(request["spec"], json.loads(request["given"]))
+        witness = Witness()
+        self.announce("solving", known)
+        started = time.perf_counter()
+        result = solve(
+            self.problem,
+            method,
+            **options,
+            max_iter=request["max_iter"],
+            time_limit=request["time_limit"],
+            callback=witness,
+        )
+        wall = time.perf_counter() - started
+        self.announce("checking", known)
+        row = {
+            "metric": result.metric,
+            "status": result.status,
+            "success": result.success,
+            "message": result.message,
+            "value": float(result.fun),
+            "lower_bound": float(result.lower_bound),
+            "gap": float(result.gap),
+            "nit": int(result.nit),
+            "passes": int(result.passes),
+            "setup_seconds": float(result.setup_time),
+            "solve_seconds": float(result.solve_time),
+            "wall_seconds": wall,
+            **thinned(result),
+            **self._metric_facts(result.metric, request["bounds"]),
+        }
+        if result.status == "trivial":
+            return row
+        return row | self._checked(result, witness, known["optimum"], request["rel_gap"])
+
+    def _warm(self, request: dict[str, Any], options: dict[str, Any], known: dict[str, Any]) -> None:
+        """Compile what the run calls before its clock starts, once for each solver, metric and instance."""
+        kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments"))
+        method = made(request["spec"], json.loads(request["given"]))
+        if kind in self.warmed or getattr(method, "peer", False):  # nothing of a peer is compiled
+            return
+        self.announce("warming", known)
+        solve(self.problem, method, **options, max_iter=0, time_limit=request["time_limit"])
+        self.warmed.add(kind)
+
+    # The check --------------------------------------------------------------------------------------------------------
+
+    def _checked(self, result: Result, witness: Witness, optimum: float, rel_gap: float) -> dict[str, Any]:
+        """Recompute value and gap from the point alone; return what changes in the row, a failure where it lied."""
+        problem = self.problem
+        values = result.history.value
+        if not np.isfinite(values).all():
+            where = int(np.flatnonzero(~np.isfinite(values))[0])
+            return _lie(f"f is {values[where]} at iteration {where}")
+        if self.judge is None:
+            self.judge = (judging_metric(problem.form),)
+        fresh = certify(problem, problem.cone.euclidean(problem.form.flat(result.x)), self.judge[0])
+        found = {"value": fresh.value, "lower_bound": fresh.lower_bound, "gap": float(fresh.gap)}
+        if abs(fresh.value - result.fun) > HONEST * abs(fresh.value):
+            return found | _lie(f"the run reports f = {result.fun:.12g}, and f is {fresh.value:.12g} at its point")
+        if result.success and fresh.gap > WEAKER * rel_gap:
+            return found | _lie(f"the run reports the gap {result.gap:.2e}, and its point has {fresh.gap:.2e}")
+        if result.success and fresh.gap > rel_gap:
+            # The best bound of the run is from an earlier point; the last one agrees with it within its slack.
+            found |= {"lower_bound": float(result.lower_bound), "gap": float(result.gap)}
+        floor = max(found["lower_bound"], optimum) if math.isfinite(optimum) else found["lower_bound"]
+        least = int(values.argmin())
+        if values[least] < floor - HONEST * abs(floor):
+            return found | _lie(f"f is reported as {values[least]:.12g} at iteration {least}, below the minimum")
+        return found | witness.contradiction(problem)
+
+
+class Witness:
+    """A callback that keeps the points of iterations 1, 2, 4, 8, …: after the run their values are recomputed."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, float, np.ndarray]] = []
+        self.next = 1
+
+    def __call__(self, state: State) -> None:
+        """Keep what the solver says here."""
+        if state.iteration >= self.next:
+            self.seen.append((state.iteration, state.value, np.array(state.x)))
+            self.next = 2 * state.iteration
+
+    def contradiction(self, problem: Problem) -> dict[str, Any]:
+        """Return a failure where a value was reported that its point does not have; nothing where all are true."""
+        for iteration, reported, x in self.seen:
+            value = problem.homogenised_value(problem.cone.euclidean(problem.form.flat(x)))
+            if reported < value - HONEST * abs(value):
+                return _lie(f"f is reported as {reported:.12g} at iteration {iteration}, where it is {value:.12g}")
+        return {}
+
+
+def _lie(message: str) -> dict[str, Any]:
+    return {"status": "failed", "success": False, "message": message}
+
+
+def made(spec: str, given: dict[str, Any]) -> Solver:
+    """Return the solver of a registered name or ``file.py:Class`` with its settings."""
+    if spec in solvers():
+        return solvers()[spec](**given)
+    return load_solver(spec)(**given) if ":" in spec else make_solver(spec)
+
+
+def reference(problem: Problem) -> float:
+    """Return f(x) of a point that one of our methods certifies to 1e-11; NaN where none does."""
+    for name in REFERENCES:
+        if name not in solvers():
+            continue
+        try:
+            result = solve(problem, name, rel_gap=REFERENCE_GAP, time_limit=REFERENCE_SECONDS)
+        except Exception:  # a method that cannot take the problem, or fails on it, is no reference for it
+            continue
+        if result.gap <= REFERENCE_ENOUGH:
+            return float(result.fun)
+    return math.nan
+
+
+def thinned(result: Result) -> dict[str, list]:
+    """Return the columns of a trace with at most ``TRACE`` points: first, last, evenly in the logarithm."""
+    history = result.history
+    rows = len(history)
+    kept = np.arange(rows)
+    if rows > TRACE:
+        kept = np.unique(np.geomspace(1, rows, TRACE).round().astype(np.int64) - 1)
+    columns = ("iteration", "passes", "seconds", "value", "gap", "restart")
+    return {f"trace_{name}": history[name][kept].tolist() for name in columns}

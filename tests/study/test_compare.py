@@ -1,0 +1,71 @@
+"""What a person types to compare solvers, and what they read."""
+
+from pathlib import Path
+
+import pandas
+import pytest
+from click.testing import CliRunner
+
+from quartbench.cli import main
+from quartbench.study import runner, store
+
+BAD_SOLVERS = Path(__file__).with_name("bad_solvers.py")
+INSTANCE = ("--instance", "spectrum:m=120,n=10,sigma_min=0.2")
+
+
+def compare(*arguments):
+    return CliRunner().invoke(main, ["compare", *map(str, arguments)], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch):
+    monkeypatch.setattr(runner, "PAUSE", 0.0)
+
+
+def test_flags_alone_make_a_study_with_a_table(tmp_path):
+    mine = f"{BAD_SOLVERS}:Honest"
+    flags = ("--rel-gap", "1e-6", "--rel-gap", "1e-9", "--seed", 3, "--repeats", 1, "--threads", 1, "--out", tmp_path)
+    done = compare(*INSTANCE, "--solver", "homgd", "--solver", mine, "--solver", f"{BAD_SOLVERS}:Raises", *flags)
+    assert done.exit_code == 0, done.output
+    assert "time to the gap" in done.output
+    assert "RuntimeError: no such luck" in done.output
+    assert "6 runs made, 0 kept" in done.output
+    frame = pandas.read_parquet(tmp_path)
+    assert set(frame["solver"]) == {"homgd", "honest", "raises"}
+    assert set(frame["rel_gap"]) == {1e-6, 1e-9}
+    assert set(frame["seed"]) == {3}
+    assert set(frame["threads"]) == {1}
+    assert store.settings(tmp_path)["study"] == "flags"
+
+
+def test_quiet_is_quiet(tmp_path):
+    done = compare(*INSTANCE, "--solver", "homgd", "--repeats", 1, "--quiet", "--out", tmp_path)
+    assert (done.exit_code, done.output) == (0, "")
+
+
+def test_studies_and_columns_are_listed():
+    listed = compare("--studies").output
+    assert all(name in listed for name in ("quick", "paper", "scaling", "peers", "full"))
+    explained = compare("--columns").output
+    assert all(column.name in explained for column in store.COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--study", "quik", "--out", "x"), "did you mean 'quick'?"),
+        (("--study", "quick"), "Missing option '--out'"),
+        ((*INSTANCE, "--solver", "homgdd", "--out", "x"), "did you mean 'homgd'?"),
+        ((*INSTANCE, "--metric", "levis", "--out", "x"), "did you mean 'lewis'?"),
+        ((*INSTANCE, "--solver", "nowhere.py:Mine", "--out", "x"), "there is no file"),
+        ((*INSTANCE, "--rel-gap", "-1", "--out", "x"), "rel_gap must be a positive number"),
+        (("--instance", "spectrum:m=10", "--out", "x"), "spectrum needs 'n' and 'sigma_min'"),
+        ((*INSTANCE, "--solver", "homgd", "--threads", "4096", "--out", "x"), "threads must be at most"),
+    ],
+)
+def test_bad_flags_are_refused_before_any_work(tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    done = compare(*arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not list(tmp_path.iterdir())

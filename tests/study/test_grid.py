@@ -1,0 +1,241 @@
+"""A study is read, refused in clear words, and its runs are known by what they depend on."""
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from quartbench.errors import ProblemError
+from quartbench.study import grid
+
+MINE = """
+[[group]]
+name = "mine"
+instances = [{ generator = "spectrum", m = [100, 200], n = 10, sigma_min = 0.1 }, "ring:points=20"]
+solvers = ["homgd", { method = "accel-homgd", restart = "none" }]
+metrics = ["identity", "uniform"]
+seeds = [0, 3]
+rel_gaps = [1e-4, 1e-8]
+"""
+BAD_SOLVERS = Path(__file__).with_name("bad_solvers.py")
+
+
+def written(folder, text, name="mine.toml"):
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+@pytest.fixture
+def study(tmp_path):
+    return grid.read_study(written(tmp_path, MINE))
+
+
+def test_a_group_is_the_whole_grid(study):
+    cells = grid.cells(study, 2)
+    assert len(cells) == 3 * 2 * 2 * 2 * 2
+    assert len({cell.key(0) for cell in cells}) == len(cells)
+    assert {cell.method.label for cell in cells} == {"homgd", "accel-homgd restart=none"}
+    assert study.name == "mine"
+
+
+def test_cells_of_a_problem_stand_together(study):
+    problems = [cell.problem for cell in grid.cells(study, 2)]
+    changes = sum(one != other for one, other in itertools.pairwise(problems))
+    assert changes == len(set(problems)) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("spectrum:m=2000,n=1000,sigma_min=0.02", "spectrum 2000×1000 σ_min=0.02"),
+        ("coherent:m=500,n=20,gamma=0.04,kind=generic", "coherent 500×20 γ=0.04 generic"),
+        ("blocks:m=50,n=20,rank=3", "blocks 50×20 r=3"),
+        ("geometric:points=5000", "geometric N=5000 d=3"),
+        ("heavy_tailed:m=50,n=20", "heavy-tailed 50×20"),
+    ],
+)
+def test_labels_read_well(text, label):
+    (instance,) = grid.read_instances(text)
+    assert instance.label == label
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("[[group]]", "[[groop]]"), "unknown entry of study 'mine.toml' 'groop'; did you mean 'group'?"),
+        (("seeds", "seed"), "did you mean 'seeds'?"),
+        (("spectrum", "spectrun"), "unknown instance 'spectrun'; did you mean 'spectrum'?"),
+        (("sigma_min", "sigma"), "unknown argument of spectrum 'sigma'; did you mean 'sigma_min'?"),
+        (("n = 10, ", ""), "spectrum needs 'n'"),
+        (("n = 10", "n = 10, seed = 1"), "seeds stand beside the instances"),
+        (('"homgd"', '"homgdd"'), "unknown solver 'homgdd'; did you mean 'homgd'?"),
+        (('"none"', '"never"'), "unknown restart 'never'"),
+        (("restart", "restarts"), "unknown setting of accel-homgd 'restarts'; did you mean 'restart'?"),
+        (('"uniform"', '"unifrom"'), "unknown metric 'unifrom'; did you mean 'uniform'?"),
+        (("[0, 3]", "[0, -3]"), "seeds must be a whole number of at least 0, found -3"),
+        (("[0, 3]", "3"), "seeds must be a list, found 3"),
+        (("[1e-4, 1e-8]", "[0.0]"), "rel_gaps must be a positive number, found 0.0"),
+        (("[1e-4, 1e-8]", "[]"), "rel_gaps must not be empty"),
+        (("[1e-4, 1e-8]", "[1e-4"), "is not TOML"),
+        (('name = "mine"', ""), "group 1 needs 'name'"),
+        (('"ring:points=20"', '"ring:points"'), "arguments are written name=value, found 'points'"),
+        (("seeds =", "repeats = 0\nseeds ="), "repeats must be a whole number of at least 1"),
+        (("seeds =", 'bounds = "yes"\nseeds ='), "bounds must be true or false"),
+    ],
+)
+def test_what_is_wrong_with_a_study_is_said(tmp_path, change, message):
+    assert change[0] in MINE
+    with pytest.raises(ProblemError) as error:
+        grid.read_study(written(tmp_path, MINE.replace(*change, 1)))
+    assert message in str(error.value)
+
+
+def test_unknown_studies_and_empty_ones_are_refused(tmp_path):
+    with pytest.raises(ProblemError, match="did you mean 'paper'"):
+        grid.read_study("papr")
+    with pytest.raises(ProblemError, match="there is no file"):
+        grid.read_study("nowhere.toml")
+    with pytest.raises(ProblemError, match="has no groups"):
+        grid.read_study(written(tmp_path, 'name = "empty"'))
+
+
+@pytest.mark.parametrize("name", ["quick", "paper", "scaling", "peers", "full"])
+def test_shipped_studies_are_whole(name):
+    study = grid.read_study(name)
+    assert study.name == name
+    assert study.about.endswith(".")
+    assert grid.shipped()[name] == study.about
+    assert {"auto"} <= {cell.method.name for cell in grid.cells(study, 2)} or name in ("paper", "scaling")
+
+
+def test_full_holds_all_the_others():
+    groups = {group.name for group in grid.read_study("full").groups}
+    for name in ("paper", "scaling", "peers"):
+        assert {group.name for group in grid.read_study(name).groups} <= groups
+
+
+def test_shipped_studies_leave_out_what_is_not_installed(tmp_path):
+    text = MINE.replace('"homgd"', '"homgd", "not-here"')
+    study = grid._study(Path(written(tmp_path, text)), lenient=True)
+    assert study.notes == ("not-here is not installed",)
+    assert len(study.groups[0].solvers) == 2
+
+
+# Keys -----------------------------------------------------------------------------------------------------------------
+
+
+def keys(study, threads=2):
+    return [cell.key(0) for cell in grid.cells(study, threads)]
+
+
+def test_a_key_is_the_same_in_another_process(study, tmp_path, run_python):
+    script = (
+        "import sys; from quartbench.study import grid; study = grid.read_study(sys.argv[1]);"
+        "print(*(cell.key(1) for cell in grid.cells(study, 2)))"
+    )
+    other = run_python(script, written(tmp_path, MINE, "same.toml")).split()
+    assert other == [cell.key(1) for cell in grid.cells(study, 2)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("sigma_min = 0.1", "sigma_min = 0.2"),
+        ('"none"', '"scheduled"'),
+        ("[0, 3]", "[1, 4]"),
+        ("[1e-4, 1e-8]", "[1e-5, 1e-9]"),
+        ("seeds =", "time_limit = 3\nseeds ="),
+        ("seeds =", "max_iter = 30\nseeds ="),
+        ("seeds =", "bounds = true\nseeds ="),
+        ('name = "mine"', 'name = "yours"'),
+    ],
+)
+def test_a_setting_changes_the_keys_of_what_depends_on_it(tmp_path, study, change):
+    changed = grid.read_study(written(tmp_path, MINE.replace(*change, 1), "changed.toml"))
+    before, after = set(keys(study)), set(keys(changed))
+    touched = {
+        "sigma_min = 0.1": lambda cell: cell.instance.generator == "spectrum",
+        '"none"': lambda cell: cell.method.name == "accel-homgd",
+    }.get(change[0], lambda cell: True)
+    kept = {cell.key(0) for cell in grid.cells(study, 2) if not touched(cell)}
+    assert before & after == kept
+
+
+@pytest.mark.parametrize("change", [("seeds =", "repeats = 7\nseeds ="), ("\n[[group]]", 'about = "new"\n[[group]]')])
+def test_what_a_run_does_not_depend_on_leaves_its_key(tmp_path, study, change):
+    changed = grid.read_study(written(tmp_path, MINE.replace(*change, 1), "changed.toml"))
+    assert keys(changed) == keys(study)
+
+
+def test_threads_problem_set_version_and_repeat_are_in_the_key(monkeypatch, tmp_path, study):
+    from quartbench.solvers import HomGD
+
+    cells = grid.cells(study, 2)
+    before = keys(study)
+    assert not set(before) & set(keys(study, threads=1))
+    assert not set(before) & {cell.key(1) for cell in cells}
+    monkeypatch.setattr(HomGD, "version", HomGD.version + 1)
+    newer = keys(grid.read_study(written(tmp_path, MINE)))
+    assert {key for key in before if key in newer} == {c.key(0) for c in cells if c.method.name != "homgd"}
+    monkeypatch.setattr(grid, "PROBLEM_SET", grid.PROBLEM_SET + 1)
+    assert not set(before) & set(keys(study))
+
+
+def test_a_new_version_of_a_method_is_a_new_auto(monkeypatch):
+    from quartbench.solvers import HomGD
+
+    (before,) = grid.read_methods(["auto"])
+    monkeypatch.setattr(HomGD, "version", HomGD.version + 1)
+    (after,) = grid.read_methods(["auto"])
+    assert before.source != after.source
+
+
+def test_a_users_solver_is_known_by_what_its_file_holds(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(BAD_SOLVERS.read_text())
+    (before,) = grid.read_methods([f"{file}:Honest"])
+    assert (before.name, before.peer) == ("honest", False)
+    file.write_text(BAD_SOLVERS.read_text() + "\n# better now\n")
+    (after,) = grid.read_methods([f"{file}:Honest"])
+    assert replace(after, source="") == replace(before, source="")
+    assert after.source != before.source
+
+
+def test_a_users_solver_is_found_beside_the_study(tmp_path, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "mine.py").write_text(BAD_SOLVERS.read_text())
+    path = written(tmp_path / "folder", MINE.replace('"homgd"', '"mine.py:Honest"'))
+    monkeypatch.chdir(tmp_path)
+    assert grid.read_study(path).groups[0].solvers[0].spec == f"{tmp_path / 'folder' / 'mine.py'}:Honest"
+
+
+# Flags ----------------------------------------------------------------------------------------------------------------
+
+
+def test_flags_stand_in_the_place_of_lists_and_plus_adds(study):
+    changed = grid.with_flags(
+        study, solvers=("+gd",), metrics=("identity",), seeds=(5,), rel_gaps=(1e-3,), time_limit=2.0, repeats=1
+    )
+    (group,) = changed.groups
+    assert [method.label for method in group.solvers] == ["homgd", "accel-homgd restart=none", "gd"]
+    assert (group.metrics, group.seeds, group.rel_gaps) == (("identity",), (5,), (1e-3,))
+    assert (group.time_limit, group.repeats, group.instances) == (2.0, 1, study.groups[0].instances)
+    (group,) = grid.with_flags(study, instances=("ring:points=9",), solvers=("gd",)).groups
+    assert [instance.label for instance in group.instances] == ["ring N=9 d=3"]
+    assert [method.label for method in group.solvers] == ["gd"]
+
+
+def test_flags_alone_are_a_study():
+    study = grid.with_flags(None, instances=("ring:points=9",), solvers=("gd", "homgd"))
+    assert [cell.method.label for cell in grid.cells(study, 1)] == ["gd", "homgd"]
+    with pytest.raises(ProblemError, match="needs instances"):
+        grid.with_flags(None, solvers=("gd",))
+
+
+def test_a_peer_has_one_run_for_all_metrics(study):
+    ours, theirs = study.groups[0].solvers
+    group = replace(study.groups[0], solvers=(ours, replace(theirs, peer=True)))
+    cells = grid.cells(replace(study, groups=(group,)), 2)
+    assert sum(cell.method.peer for cell in cells) * 2 == sum(not cell.method.peer for cell in cells)

@@ -1,0 +1,108 @@
+"""Times to a gap, and auto against the peers, on cases computed by hand."""
+
+import math
+
+import numpy as np
+import pandas
+import pytest
+
+from quartbench.study import summary
+
+from .test_store import row
+
+
+def run(solver, times, instance="one", peer=False, rel_gap=1e-2, **columns):
+    """A run whose gap falls by ten at each of these times; f* = −1, set-up 1 s."""
+    gaps = 10.0 ** -np.arange(1.0, len(times) + 1)
+    columns = {"status": "converged", "success": True, "metric_asked": "auto", "optimum": -1.0} | columns
+    return row(
+        "k",
+        solver=solver,
+        peer=peer,
+        instance=instance,
+        rel_gap=rel_gap,
+        setup_seconds=1.0,
+        wall_seconds=10.0 * times[-1],
+        trace_seconds=list(times),
+        trace_value=list(-1.0 + gaps),
+        trace_gap=list(2.0 * gaps),
+        **columns,
+    )
+
+
+def frame(*rows):
+    return pandas.DataFrame(rows)
+
+
+def test_time_to_gap_counts_set_up_and_the_first_point_there():
+    runs = frame(
+        run("a", [2.0, 3.0, 5.0]),
+        run("b", [2.0, 3.0, 5.0], rel_gap=1e-3 * (1 + 1e-9)),
+        run("c", [2.0, 3.0, 5.0], optimum=math.nan),  # certified gaps are twice as large: one point later
+        run("d", [2.0]),
+        run("e", [2.0, 3.0], status="failed"),
+        run("f", [2.0, 3.0], status="timeout"),
+    )
+    runs["rel_gap"] *= 1 + 1e-9
+    assert list(summary.time_to_gap(runs)) == [4.0, 6.0, 6.0, math.inf, math.inf, math.inf]
+    assert list(summary.time_to_gap(runs, 0.11)) == [3.0, 3.0, 4.0, 3.0, math.inf, math.inf]
+
+
+def test_times_are_medians_over_seeds_of_medians_over_repeats():
+    runs = frame(
+        *(run("a", [t], rel_gap=0.5, seed=0) for t in (1.0, 2.0, 9.0)),
+        run("a", [4.0], rel_gap=0.5, seed=1),
+        run("b", [4.0], rel_gap=1e-9, seed=0),
+    )
+    table = summary.times(runs)
+    assert table.loc[("one", 0.5), "a"] == pytest.approx(1.0 + (2.0 + 4.0) / 2)
+    assert math.isnan(table.loc[("one", 0.5), "b"])
+    assert math.isinf(table.loc[("one", 1e-9), "b"])
+
+
+def test_contenders_name_their_metric_where_there_are_several():
+    runs = frame(run("a", [1.0], metric_asked="identity"), run("p", [1.0], peer=True))
+    assert list(summary.contender(runs)) == ["a", "p"]
+    runs = frame(*(run("a", [1.0], metric_asked=m) for m in ("identity", "lewis")), run("p", [1.0], peer=True))
+    assert list(summary.contender(runs)) == ["a · identity", "a · lewis", "p"]
+
+
+def test_auto_is_compared_with_the_best_peer_and_our_best():
+    runs = frame(
+        run("auto", [1.0], rel_gap=0.5),
+        run("homcg", [0.6], rel_gap=0.5),
+        run("homnewton", [4.0], rel_gap=0.5),
+        run("scipy-lbfgs", [7.0], peer=True, rel_gap=0.5),
+        run("scipy-newton-cg", [5.0], peer=True, rel_gap=0.5),
+        run("clarabel", [0.1], peer=True, rel_gap=0.5, success=False, status="stalled"),
+        run("auto", [3.0], instance="two", rel_gap=0.5),
+        run("homcg", [7.0], instance="two", rel_gap=0.5),
+        run("scipy-lbfgs", [7.0], instance="two", peer=True, rel_gap=1e-9, success=False),
+        run("auto", [3.0], instance="three", rel_gap=0.5),
+        run("scipy-lbfgs", [0.0], instance="three", peer=True, rel_gap=0.5),
+    )
+    table = summary.peers(runs).set_index("instance")
+    one = table.loc["one"]
+    assert (one["auto"], one["peer"], one["peer_time"], one["ratio"]) == (2.0, "scipy-newton-cg", 6.0, 3.0)
+    assert (one["own"], one["overhead"]) == ("homcg", pytest.approx(2.0 / 1.6))
+    assert (one["wall"], one["peer_wall"]) == (10.0, 50.0)
+    two = table.loc["two"]
+    assert (two["peer"], two["ratio"], two["overhead"]) == ("", math.inf, 0.5)
+    assert table.loc["three", "ratio"] == 0.25
+    assert math.isinf(table.loc["three", "own_time"])
+    assert summary.geometric_mean(table["ratio"]) == pytest.approx(math.sqrt(3.0 * 0.25))
+
+
+def test_an_auto_that_does_not_get_there_loses():
+    runs = frame(
+        run("auto", [1.0], rel_gap=1e-9, success=False),
+        run("scipy-lbfgs", [1.0], peer=True, rel_gap=1e-9, optimum=-0.9),
+    )
+    (row,) = summary.peers(runs).itertuples()
+    assert row.ratio == 0.0
+
+
+def test_failures_are_counted_by_cause():
+    bad = {"status": "failed", "message": "no"}
+    runs = frame(run("a", [1.0], **bad), run("a", [1.0], **bad), run("b", [1.0]), run("c", [1.0], status="timeout"))
+    assert [(row.solver, row.runs) for row in summary.failures(runs).itertuples()] == [("a", 2), ("c", 1)]
