@@ -8,8 +8,15 @@ from numba import prange
 from .images import gradient_weights, hessian_weights
 from .jit import gather_kernel, kernel, parallel_kernel
 
-#: Terms whose image and weights are formed together, while their entries are in cache.
-TERMS = 16
+#: Stored entries of a block of terms, whose image and weights are formed together while the entries are in cache.
+BLOCK = 16_384
+
+
+@kernel
+def _block_terms(indptr, rank):
+    """Return how many terms make a block: few enough to stay in cache, enough to be worth a block."""
+    terms = (indptr.size - 1) // rank
+    return min(1024, max(16, BLOCK * terms // max(indptr[-1], 1)))
 
 
 @gather_kernel
@@ -37,10 +44,11 @@ def _add(data, indices, indptr, start, stop, w, out):
 
 @kernel
 def _evaluate_range(data, indices, indptr, rank, x, start, stop, image, gradient):
-    weights = np.empty(TERMS * rank)
+    step = _block_terms(indptr, rank)
+    weights = np.empty(step * rank)
     total = 0.0
-    for i in range(start, stop, TERMS):
-        end = min(i + TERMS, stop)
+    for i in range(start, stop, step):
+        end = min(i + step, stop)
         s = image[i * rank : end * rank]
         _dots(data, indices, indptr, i * rank, end * rank, x, s)
         total += gradient_weights(s, rank, weights)
@@ -50,10 +58,11 @@ def _evaluate_range(data, indices, indptr, rank, x, start, stop, image, gradient
 
 @kernel
 def _hessian_range(data, indices, indptr, rank, x, known, v, start, stop, image, product):
-    weights = np.empty(TERMS * rank)
-    direction = np.empty(TERMS * rank)
-    for i in range(start, stop, TERMS):
-        end = min(i + TERMS, stop)
+    step = _block_terms(indptr, rank)
+    weights = np.empty(step * rank)
+    direction = np.empty(step * rank)
+    for i in range(start, stop, step):
+        end = min(i + step, stop)
         s = image[i * rank : end * rank]
         if not known:
             _dots(data, indices, indptr, i * rank, end * rank, x, s)

@@ -15,6 +15,7 @@ from scipy.linalg import blas, lapack
 
 from quartbench.errors import ProblemError, real_array
 from quartbench.model import Cholesky, ComplexForm, Form, GramForm, GraphForm, Metric, StackedForm, weighted
+from quartbench.model.problem import MODERATE
 from quartbench.model.threads import blas_threads
 
 #: Bytes of rows that are copied and whitened at a time: fewer lose BLAS its speed, more leave the caches.
@@ -23,8 +24,8 @@ BLOCK_BYTES = 1 << 24
 #: Share of stored entries below which sparse rows are multiplied by the inverse factor and not made dense for BLAS.
 SPARSE_SHARE = 0.05
 
-#: Reciprocal condition number of D⁻¹BD⁻¹ above which a factor in single precision is that of B, not of its rounding.
-SINGLE_CONDITION = 1e-5
+#: Reciprocal condition number of D⁻¹BD⁻¹ above which a factor in single precision is that of B to a per cent.
+SINGLE_CONDITION = 3e-7
 
 #: Squared length of a column above which products with it keep their digits in single precision.
 SINGLE_SQUARE = 1e-30
@@ -108,9 +109,9 @@ def factored(form: Form, tau: np.ndarray, accuracy: float = 1e-6) -> Metric:
 def factored_single(form: Form, tau: np.ndarray) -> Metric:
     """Return the metric B(τ) through a factor in single precision: half the time, and all that a preconditioner needs.
 
-    Where columns are too nearly collinear or too short for it, and on graphs, the factor is in double precision.
+    Where columns are too nearly collinear for it or out of its range, and on graphs, the factor is in double precision.
     """
-    if isinstance(form, GraphForm):
+    if isinstance(form, GraphForm) or not MODERATE[0] <= form.magnitude <= MODERATE[1]:
         return factored(form, tau)
     with blas_threads(sweep_work(form)):
         gram = form.weighted_gram(tau, single=True)

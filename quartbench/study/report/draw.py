@@ -1,0 +1,246 @@
+"""How is a figure drawn? One panel an SVG for the page, all panels one PDF for papers, in the same colours everywhere.
+
+In the SVG every colour is a CSS variable, so that the page decides what is dark, and every contender's artists carry
+its name, so that a legend can toggle it.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+
+from quartbench.study.figures import COLOURS
+
+from .figures import Figure, Panel, Series
+from .words import power_of_ten, short, slug
+
+#: Line styles, as (offset, on-off pattern in line widths).
+DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+
+#: Styles that stay the same from report to report: index of the colour (6 is ink) and of the dashes. Contenders that
+#: never meet in a figure may share one: a study asks for metrics by name, or leaves them all to the solvers.
+FIXED = {
+    "gd · identity": (6, 0),
+    "homgd · identity": (0, 0),
+    "homgd · uniform": (4, 0),
+    "homgd · lewis": (2, 1),
+    "homgd step=fixed · identity": (0, 2),
+    "homgd step=fixed · uniform": (4, 2),
+    "homgd step=fixed · lewis": (2, 3),
+    "accel-homgd · identity": (5, 0),
+    "accel-homgd restart=scheduled · identity": (1, 0),
+    "accel-homgd restart=none · identity": (3, 1),
+    "accel-homgd · uniform": (1, 1),
+    "accel-homgd · lewis": (3, 0),
+    "bregman · identity": (6, 2),
+    "auto": (1, 0),
+    "accel-homgd": (0, 0),
+    "homcg": (2, 0),
+    "homnewton": (3, 0),
+    "homnewton-cg": (4, 0),
+    "homgd": (5, 0),
+    "gd": (6, 0),
+    "scipy-lbfgs": (0, 1),
+    "scipy-newton-cg": (1, 1),
+    "scipy-trust-krylov": (2, 1),
+    "scipy-trust-exact": (3, 1),
+    "scipy-slsqp": (4, 1),
+    "clarabel": (6, 1),
+    "quartbench kernels": (0, 0),
+    "the same as one writes it first": (1, 0),
+    "the same, tuned": (4, 0),
+    "measured bandwidth": (6, 1),
+}
+
+#: Colours of a figure on paper, which the page replaces by its own.
+PAPER_INK, PAPER_GRID, PAPER_SOFT = "#1c1f23", "#dde1e6", "#5b6470"
+
+#: Inches of a panel: three fit a wide page, one fits a phone.
+WIDTH, HEIGHT = 3.5, 2.75
+
+MARKERS = "os^Dv<>P"
+
+Style = tuple[int, int]
+
+
+def styles(names: list[str]) -> dict[str, Style]:
+    """Return the style of every contender: the fixed one, or the next that nobody has."""
+    found = {name: FIXED[name] for name in names if name in FIXED}
+    taken = set(found.values())
+    free = ((colour, dash) for dash in range(len(DASHES)) for colour in range(len(COLOURS) + 1))
+    for name in names:
+        if name not in found:
+            found[name] = next((style for style in free if style not in taken), (6, 3))
+    return found
+
+
+def colour(style: Style) -> str:
+    """Return the colour of a style on paper."""
+    return (*COLOURS, PAPER_INK)[style[0]]
+
+
+def dash_array(style: Style, width: float = 2.0) -> str:
+    """Return the dashes of a style as SVG writes them."""
+    return " ".join(f"{width * length:g}" for length in DASHES[style[1]][1])
+
+
+def svg(panel: Panel, prefix: str, known: dict[str, Style]) -> str:
+    """Return a panel as an SVG element for a page; ``prefix`` keeps its ids apart from those of other panels."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    with matplotlib.rc_context(_settings() | {"svg.hashsalt": prefix, "svg.fonttype": "none"}):
+        canvas = Canvas(figsize=(WIDTH, _height(panel)))
+        _draw(canvas.add_axes(_place(panel)), panel, known)
+        text = io.StringIO()
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    label = ": ".join(part for part in (panel.title, f"{panel.ylabel or 'contender'} against {panel.xlabel}") if part)
+    return _for_page(text.getvalue(), prefix, label)
+
+
+def pdf(figure: Figure, path: Path, known: dict[str, Style]) -> None:
+    """Write all panels of a figure as one PDF, with a legend."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.lines import Line2D
+
+    columns = min(3, len(figure.panels))
+    rows = [figure.panels[i : i + columns] for i in range(0, len(figure.panels), columns)]
+    names = figure.names()
+    below = 0.15 + 0.18 * -(-len(names) // columns)
+    width, height = WIDTH * columns, below + sum(max(map(_height, row)) for row in rows)
+    with matplotlib.rc_context(_settings()):
+        canvas = Canvas(figsize=(width, height))
+        top = height
+        for row in rows:
+            top -= max(map(_height, row))
+            for column, panel in enumerate(row):
+                x, y, w, h = _place(panel)
+                size = _height(panel)
+                box = ((column + x) * WIDTH / width, (top + y * size) / height, w * WIDTH / width, h * size / height)
+                _draw(canvas.add_axes(box), panel, known)
+        lines = [Line2D([], [], color=colour(known[n]), linestyle=DASHES[known[n][1]], label=n) for n in names]
+        canvas.legend(handles=lines, loc="lower center", ncols=columns, frameon=False, fontsize=8)
+        canvas.savefig(path, metadata={"Title": figure.title, "CreationDate": None})
+
+
+def _settings() -> dict:
+    return {
+        "font.family": "sans-serif",
+        "font.size": 8.5,
+        "axes.titlesize": 8.5,
+        "axes.labelsize": 8.5,
+        "xtick.labelsize": 7.5,
+        "ytick.labelsize": 7.5,
+        "text.color": PAPER_INK,
+        "axes.labelcolor": PAPER_INK,
+        "axes.edgecolor": PAPER_SOFT,
+        "xtick.color": PAPER_SOFT,
+        "ytick.color": PAPER_SOFT,
+        "grid.color": PAPER_GRID,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.linewidth": 0.7,
+        "xtick.major.width": 0.7,
+        "ytick.major.width": 0.7,
+        "path.simplify_threshold": 0.5,
+    }
+
+
+def _height(panel: Panel) -> float:
+    return max(HEIGHT, 0.9 + 0.2 * len(panel.rows)) if panel.rows else HEIGHT
+
+
+def _place(panel: Panel) -> tuple[float, float, float, float]:
+    """Return where the axes lie in a panel of its own: left, bottom, width, height as fractions."""
+    left = 0.58 if panel.rows is None else 0.2 + 0.062 * max(map(len, panel.rows), default=0)
+    below, above, right = 0.45, 0.28 if panel.title else 0.12, 0.12
+    height = _height(panel)
+    return left / WIDTH, below / height, 1.0 - (left + right) / WIDTH, 1.0 - (below + above) / height
+
+
+def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axis.grid(linewidth=0.6, zorder=0)
+    for log, scale, its in ((panel.xlog, axis.set_xscale, axis.xaxis), (panel.ylog, axis.set_yscale, axis.yaxis)):
+        if log:
+            scale("log")
+            its.set_major_locator(LogLocator(10.0, numticks=7))
+            its.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
+            its.set_minor_locator(NullLocator())
+    for number, series in enumerate(panel.series):
+        for artist in _artists(axis, series, known[series.name]):
+            artist.set_gid(f"contender/{slug(series.name)}/{number}")
+    if panel.rows is not None:
+        axis.set_yticks(range(len(panel.rows)), panel.rows)
+        axis.set_ylim(len(panel.rows) - 0.5, -0.5)
+        axis.axvline(0.0, color=PAPER_SOFT, linewidth=0.8, zorder=1)
+    for log, its in ((panel.xlog, axis.xaxis), (panel.ylog, axis.yaxis)):
+        if log:
+            _label_narrow_range(its)
+    axis.set_xlabel(panel.xlabel)
+    axis.set_ylabel(panel.ylabel)
+    axis.set_title(panel.title, loc="left")
+
+
+def _label_narrow_range(axis) -> None:
+    """Put numbers on the minor ticks too where an axis spans so little that powers of ten leave it bare."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    low, high = sorted(axis.get_view_interval())
+    if low > 0 and high / low < 30:
+        steps = [
+            d * 10.0**e
+            for e in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+            for d in (1, 2, 5)
+        ]
+        axis.set_major_locator(FixedLocator([step for step in steps if low <= step <= high]))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def _artists(axis, series: Series, style: Style) -> list:
+    paint, dashes = colour(style), DASHES[style[1]]
+    x, y = series.x, series.y
+    if series.kind == "points":
+        marker = MARKERS[(style[0] + style[1]) % len(MARKERS)]
+        return axis.plot(x, y, marker, color=paint, markersize=3.6, alpha=0.85, markeredgewidth=0, zorder=4)
+    if series.kind == "steps":
+        return axis.step(x, y, where="post", color=paint, linestyle=dashes, linewidth=1.5, zorder=3)
+    if series.kind == "median":
+        return axis.plot(x, y, color=paint, linewidth=2.0, zorder=3)
+    if series.kind == "theory":
+        return axis.plot(x, y, color=paint, linestyle=(0, (1, 2)), linewidth=1.2, zorder=2)
+    drawn = axis.plot(x, y, color=paint, linestyle=dashes, linewidth=1.6, zorder=3)
+    if series.low is not None and len(x):
+        drawn.append(axis.fill_betweenx(y, series.low, series.high, color=paint, alpha=0.16, linewidth=0, zorder=2))
+    return drawn
+
+
+def _for_page(text: str, prefix: str, label: str) -> str:
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.S)
+    text = re.sub(r"<!--.*?-->", "", text, flags=re.S)
+    text = re.sub(r'id="contender/([a-z0-9-]+)/\d+"', r'data-contender="\1"', text)
+    text = re.sub(r'id="([^"]+)"', rf'id="{prefix}-\1"', text)
+    text = text.replace("url(#", f"url(#{prefix}-")
+    text = re.sub(r'xlink:href="#', f'href="#{prefix}-', text)
+    text = re.sub(r' xmlns(:xlink)?="[^"]*"', "", text)
+    text = re.sub(r"font: ([0-9.]+px)[^;\"]*", r"font-size: \1", text)
+    text = re.sub(r"font-family: [^;\"]*;?", "", text)
+    for number, paint in enumerate(COLOURS):
+        text = re.sub(paint, f"var(--c{number})", text, flags=re.I)
+    for paint, name in ((PAPER_INK, "ink"), (PAPER_GRID, "grid"), (PAPER_SOFT, "soft")):
+        text = re.sub(paint, f"var(--{name})", text, flags=re.I)
+    text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"-?\d+\.\d{2,}", _rounded, tag.group()), text)
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
+    return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _rounded(number: re.Match) -> str:
+    return f"{float(number.group()):.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,363 @@
+"""What does each figure of the report show? The data of every panel, before anything is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from . import costs, profiles
+from .fits import PowerLaw, median_and_band, power_law
+from .words import gap_words
+
+#: The figures of the paper, by the group of runs that redraws them.
+PAPER = {
+    "figure-1a": "Figure 1a: well-conditioned rows",
+    "figure-1b": "Figure 1b: ill-conditioned rows",
+    "figure-2a": "Figure 2a: low coherence",
+    "figure-2b": "Figure 2b: high coherence",
+}
+
+#: What the paper varies nothing in, and we do: the column on the horizontal axis, and what it is called.
+SCALING = {
+    "scaling-m": ("m", "terms m"),
+    "scaling-n": ("n", "variables n"),
+    "scaling-r": ("r", "rank r"),
+    "scaling-kappa": ("kappa_bound", "certified bound on κ"),
+    "scaling-coherence": ("coherence", "coherence γ"),
+}
+
+#: Points of a curve and of its band: what a small page and a smooth curve agree on.
+LEVELS = 81
+
+#: Costs that spread by more than this factor over the contenders go on a logarithmic axis.
+WIDE = 30.0
+
+
+@dataclass(frozen=True)
+class Series:
+    """One contender in one panel: a line (with a band in x), steps, points, their median, a fit, a theory, a roof."""
+
+    name: str
+    x: np.ndarray
+    y: np.ndarray
+    kind: str = "line"
+    low: np.ndarray | None = None
+    high: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes. ``rows`` names the places of a categorical vertical axis."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    series: list[Series]
+    xlog: bool = True
+    ylog: bool = True
+    rows: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: its file name, its words, its panels, and the runs that it is made of."""
+
+    name: str
+    title: str
+    caption: str
+    panels: list[Panel]
+    keys: list[str] = field(default_factory=list)
+
+    def names(self) -> list[str]:
+        """Return who is in it, in order of appearance."""
+        return list(dict.fromkeys(series.name for panel in self.panels for series in panel.series))
+
+    def frame(self) -> pd.DataFrame:
+        """Return all of its data, a row a point."""
+        parts = []
+        for panel in self.panels:
+            for series in panel.series:
+                columns = {"panel": panel.title, "name": series.name, "kind": series.kind}
+                columns |= {panel.xlabel: series.x, panel.ylabel: series.y}
+                if series.low is not None:
+                    columns |= {"least": series.low, "largest": series.high}
+                parts.append(pd.DataFrame(columns))
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
+    """Return every figure that the runs at hand can fill, in the order of the page."""
+    found = [gap_figure(runs, group) for group in PAPER]
+    found += [scaling_figure(runs, group) for group in SCALING]
+    found += [profile_figure(runs), ratio_figure(runs), kernel_figure(kernels)]
+    return [figure for figure in found if figure is not None]
+
+
+# The paper's figures --------------------------------------------------------------------------------------------------
+
+
+def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
+    """Return the gap against iterations, passes and seconds for each instance of a group."""
+    part = costs.tightest(runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)])
+    if part.empty:
+        return None
+    panels = []
+    for instance, cell in part.groupby("instance", sort=False):
+        for unit in costs.UNITS:
+            panels.append(_gap_panel(instance, cell, unit))
+    seeds = part.seed.nunique()
+    known = np.isfinite(part.optimum.to_numpy(dtype=float)).all()
+    caption = (
+        f"Relative gap (f − f*)/|f*|, f* {'planted or certified to 10⁻¹¹' if known else 'bounded by certificates'}, "
+        "never the least value that some method found. "
+        f"Lines: the median cost over {seeds} seed{'s' * (seeds > 1)} of reaching each gap; bands: all seeds. "
+        "Seconds include the set-up of the metric."
+    )
+    return Figure(group, PAPER[group], caption, panels, part.key.tolist())
+
+
+def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
+    first = max(float(np.nanmax(trace[:1], initial=1e-3)) for trace in runs.trace_true)
+    last = min(float(np.nanmin(trace, initial=1.0)) for trace in runs.trace_true)
+    gaps = np.geomspace(min(first, 1.0), max(last, runs.rel_gap.min()), LEVELS)
+    series = []
+    for name, mine in runs.groupby("contender", sort=False):
+        spent = np.array([_seed_cost(cell, gaps, unit) for _, cell in mine.groupby("seed")])
+        middle, low, high = median_and_band(spent)
+        shown = np.isfinite(middle)
+        # A band ends where a seed did: beyond, its largest cost is not known.
+        high = np.where(np.isfinite(high), high, middle)
+        series.append(Series(name, middle[shown], gaps[shown], "line", low[shown], high[shown]))
+    ends = [one.x.max() for one in series if one.x.size and one.x.max() > 0]
+    wide = bool(ends) and max(ends) > WIDE * min(ends)
+    if wide:
+        series = [_positive(one) for one in series]
+    return Panel(instance, unit, "relative gap", series, xlog=wide)
+
+
+def _seed_cost(repeats: pd.DataFrame, gaps: np.ndarray, unit: str) -> np.ndarray:
+    return np.median([costs.cost(run, gaps, unit) for run in costs.each(repeats)], axis=0)
+
+
+def _positive(series: Series) -> Series:
+    """Leave out what a logarithmic axis has no place for: the start, at no cost."""
+    kept = (series.x > 0) & (series.low > 0)
+    return Series(series.name, series.x[kept], series.y[kept], series.kind, series.low[kept], series.high[kept])
+
+
+# Scaling --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Growth:
+    """A fitted exponent beside that of the theory (None where it has none; ``bound`` where it is an upper bound)."""
+
+    group: str
+    measure: str
+    name: str
+    fit: PowerLaw
+    theory: float | None
+    bound: bool
+
+
+def theory(group: str, measure: str, method: str, metric: str) -> tuple[float | None, bool]:
+    """Return the exponent that theory has for a measure, and whether it is an upper bound only.
+
+    A pass reads m·r rows of n numbers, set-up forms B(τ) in O(mrn²). Iterations are at most O(κ) for HomGD and O(√κ)
+    for its accelerated version, with κ ≤ √(mγ) in the metric uniform and κ ≤ √n in the metric lewis.
+    """
+    axis = group.removeprefix("scaling-")
+    if measure == "seconds a pass":
+        return {"m": 1.0, "n": 1.0, "r": 1.0}.get(axis), False
+    if measure == "set-up seconds":
+        return {"m": 1.0, "n": 2.0, "r": 1.0}.get(axis) if metric in ("uniform", "lewis") else None, False
+    rate = {"homgd": 1.0, "accel-homgd": 0.5}.get(method)
+    if rate is None:
+        return None, True
+    power = {("kappa", metric): 1.0, ("coherence", "uniform"): 0.5, ("coherence", "lewis"): 0.0, ("n", "lewis"): 0.5}
+    share = power.get((axis, metric))
+    return (None if share is None else rate * share), True
+
+
+def measures(runs: pd.DataFrame, group: str) -> dict[str, np.ndarray]:
+    """Return what a scaling group is measured in, a value a run."""
+    gap = costs.target(runs)
+    iterations = np.array([costs.cost(run, [gap], "iterations")[0] for run in costs.each(runs)])
+    if group in ("scaling-kappa", "scaling-coherence"):
+        passes = np.array([costs.cost(run, [gap], "passes")[0] for run in costs.each(runs)])
+        return {"iterations": iterations, "passes": passes}
+    per_pass = (runs.solve_seconds / runs.passes.where(runs.passes > 0)).to_numpy(dtype=float)
+    setup = runs.setup_seconds.where(runs.metric.isin(["uniform", "lewis"])).to_numpy(dtype=float)
+    return {"seconds a pass": per_pass, "set-up seconds": setup, "iterations": iterations}
+
+
+def growths(runs: pd.DataFrame, group: str) -> list[Growth]:
+    """Fit every measure of a scaling group for every contender."""
+    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
+    if part.empty:
+        return []
+    column = SCALING[group][0]
+    found = []
+    for measure, values in measures(part, group).items():
+        for name, rows in part.assign(value=values).groupby("contender", sort=False):
+            fit = power_law(*_cells(rows, column))
+            if fit is not None:
+                found.append(Growth(group, measure, name, fit, *theory(group, measure, *_kind(rows))))
+    return found
+
+
+def _kind(rows: pd.DataFrame) -> tuple[str, str]:
+    return rows.method.iloc[0], rows.metric.iloc[0]
+
+
+def _cells(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return a point a cell, the median of its repeats."""
+    cells = rows.groupby(["instance", "seed"], sort=False)[[column, "value"]].median()
+    cells = cells[np.isfinite(cells).all(axis=1) & (cells > 0).all(axis=1)]
+    return cells[column].to_numpy(dtype=float), cells["value"].to_numpy(dtype=float)
+
+
+def scaling_figure(runs: pd.DataFrame, group: str) -> Figure | None:
+    """Return the measures of a scaling group against what varies in it, with fits and the slopes of the theory."""
+    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
+    if part.empty:
+        return None
+    column, label = SCALING[group]
+    panels = []
+    for measure, values in measures(part, group).items():
+        series = []
+        for name, rows in part.assign(value=values).groupby("contender", sort=False):
+            x, y = _cells(rows, column)
+            if not x.size:
+                continue
+            series.append(Series(name, x, y, "points"))
+            fit = power_law(x, y)
+            if fit is not None:
+                ends = np.array([x.min(), x.max()])
+                series.append(Series(name, ends, fit(ends), "fit"))
+                slope, _ = theory(group, measure, *_kind(rows))
+                if slope is not None:
+                    start = fit(ends[:1])[0]
+                    series.append(Series(name, ends, start * (ends / ends[0]) ** slope, "theory"))
+        if series:
+            panels.append(Panel(measure, label, measure, series))
+    if not panels:
+        return None
+    caption = (
+        "A point is a cell (the median of its repeats), a line the fitted power law, a dotted line the slope of the "
+        "theory from the same start."
+    )
+    return Figure(group, f"Scaling in {label}", caption, panels, part.key.tolist())
+
+
+# Comparisons over all instances ---------------------------------------------------------------------------------------
+
+
+def compared(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
+    """Return the runs that profiles are made of, and the gaps to compare them at.
+
+    The largest full block of the groups ``catalogue`` and ``peers``; of all but scaling where there are none.
+    """
+    part = runs[runs.group.isin(["catalogue", "peers"])]
+    if part.empty:
+        part = runs[~runs.group.str.startswith("scaling-")]
+    table = costs.block(costs.table(part, part.rel_gap.min(), "passes")) if len(part) else pd.DataFrame()
+    if table.shape[0] < 2 or table.shape[1] < 2:
+        return part.iloc[:0], []
+    cells = pd.MultiIndex.from_frame(part[costs.CELL])
+    part = part[cells.isin(table.index) & part.contender.isin(table.columns)]
+    last = costs.target(part)
+    return part, [gap for gap in (last * 1e4, last * 1e2, last) if gap <= 0.1]
+
+
+def profile_figure(runs: pd.DataFrame) -> Figure | None:
+    """Return performance profiles in seconds and data profiles in passes at several gaps."""
+    part, gaps = compared(runs)
+    panels = []
+    for unit, make, xlabel in (
+        ("seconds", profiles.performance_profile, "times the least seconds"),
+        ("passes", profiles.data_profile, "passes"),
+    ):
+        for gap in gaps:
+            steps = make(costs.table(part, gap, unit))
+            end = max((x[-1] for x, _ in steps.values()), default=1.0) * 1.1
+            series = [Series(name, np.append(x, end), np.append(y, y[-1]), "steps") for name, (x, y) in steps.items()]
+            kind = "performance profile" if unit == "seconds" else "data profile"
+            panels.append(Panel(f"{kind}, gap {gap_words(gap)}", xlabel, "fraction solved", series, ylog=False))
+    if not panels:
+        return None
+    count = len(part[costs.CELL].drop_duplicates())
+    left = sorted(set(runs[runs.group.isin(part.group.unique())].contender) - set(part.contender))
+    caption = (
+        f"{count} problems (instances with a seed) on which all of these were run. Upper row: the fraction solved "
+        "within a factor of the least time; lower row: the fraction solved within a number of passes. Higher is better."
+        + (f" Not run on all of them, and so left out: {', '.join(left)}." if left else "")
+    )
+    return Figure("profiles", "Performance and data profiles", caption, panels, part.key.tolist())
+
+
+def reference(part: pd.DataFrame, gap: float) -> str:
+    """Return whom the others are held against: auto where it was run, else who wins most often in seconds."""
+    table = costs.table(part, gap, "seconds")
+    auto = part.contender[part.method == "auto"]
+    if len(auto):
+        return str(auto.iloc[0])
+    winners = table.idxmin(axis=1)[np.isfinite(table.min(axis=1))]
+    return str(winners.mode().iloc[0]) if len(winners) else str(table.columns[0])
+
+
+def ratio_figure(runs: pd.DataFrame) -> Figure | None:
+    """Return the log-ratios of seconds of every contender against one, at several gaps."""
+    part, gaps = compared(runs)
+    if not gaps:
+        return None
+    base = reference(part, gaps[-1])
+    panels = []
+    for gap in gaps:
+        table = costs.table(part, gap, "seconds")
+        others = [name for name in table.columns if name != base]
+        series = []
+        for place, name in enumerate(others):
+            ratios = profiles.log_ratios(table, name, base)
+            edge = 1.0 + max(np.abs(ratios[np.isfinite(ratios)]), default=3.0)
+            ratios = np.clip(ratios, -edge, edge)
+            series.append(Series(name, ratios, np.full(len(ratios), float(place)), "points"))
+            if len(ratios):
+                middle = float(np.median(ratios))
+                series.append(Series(name, np.array([middle, middle]), place + np.array([-0.3, 0.3]), "median"))
+        panels.append(
+            Panel(f"gap {gap_words(gap)}", "log₂ ratio of seconds", "", series, xlog=False, ylog=False, rows=others)
+        )
+    caption = (
+        f"log₂(seconds / seconds of {base}): a point a problem, the bar is the median; right of 0 is slower than "
+        f"{base} (1 is twice the time). Problems that only one of the two solved stand at the edge."
+    )
+    return Figure("ratios", f"Log-ratios of time against {base}", caption, panels, part.key.tolist())
+
+
+# Kernels --------------------------------------------------------------------------------------------------------------
+
+
+def kernel_figure(kernels: dict | None) -> Figure | None:
+    """Return the roofline of the kernels: bytes read a second against bytes read, under the measured bandwidth."""
+    if not kernels or not kernels["rows"]:
+        return None
+    rows = pd.DataFrame(kernels["rows"]).sort_values("seconds")
+    size = (rows.gigabytes_per_second * rows.seconds * 1e9).to_numpy()
+    roof = float(np.median(rows.gigabytes_per_second / rows.bandwidth_fraction))
+    ends = np.array([size.min() / 2, size.max() * 2])
+    series = [
+        Series("quartbench kernels", size, rows.gigabytes_per_second.to_numpy(), "points"),
+        Series("the same as one writes it first", size, size / rows.baseline_seconds.to_numpy() / 1e9, "points"),
+        Series("the same, tuned", size, size / rows.tuned_seconds.to_numpy() / 1e9, "points"),
+        Series("measured bandwidth", ends, np.array([roof, roof]), "roof"),
+    ]
+    caption = (
+        f"Bytes that a call must read, over its time, on {kernels['threads']} threads. The roof is the speed at which "
+        f"this machine sums a 160 MB array in parallel, {roof:.1f} GB/s; what fits into a cache may rise above it. A "
+        "kernel does about half a floating-point operation a byte, so that memory is the roof that counts."
+    )
+    panel = Panel("", "bytes read by a call", "GB/s", series)
+    return Figure("kernels", "Roofline of the kernels", caption, [panel])

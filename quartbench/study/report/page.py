@@ -1,0 +1,221 @@
+"""How do the pieces become a page? Runs in, one HTML file out, with its Markdown summary, PDFs and CSVs beside it.
+
+Nothing is run here: a page can be made again, and changed, from the results alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from quartbench.errors import ProblemError
+from quartbench.study import store, summary
+
+from . import costs, draw, tables
+from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
+from .figures import PAPER, SCALING, Figure, figures
+from .words import ranges, short, slug
+
+TEMPLATES = Path(__file__).with_name("templates")
+
+#: Where ``quartbench kernels --out`` puts its table for a report, inside the results; readers of Parquet skip it.
+KERNELS = Path("_kernels") / "kernels.json"
+
+#: The page of ``quartbench report DIR`` where no other is named.
+PAGE = Path("_report") / "report.html"
+
+QUESTION = "How fast are convex quartic problems solved to a certified gap, and does what the paper says about it hold?"
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was written, and what it says in short."""
+
+    page: Path
+    answer: list[str]
+    claims: list[tuple[Claim, Finding]]
+    winners: list[tables.Winner]
+    noise: float
+
+
+def write(directory: Path, out: Path | None = None) -> Report:
+    """Write the report of the results in a directory.
+
+    Parameters
+    ----------
+    directory : Path
+        As 'quartbench compare --out' left it, with ``_kernels/kernels.json`` where the kernels were measured too.
+    out : Path, optional
+        The page, ending in .html. Its summary (.md), ``runs.csv``, ``claims.csv`` and ``figures/`` go beside it.
+    """
+    directory = Path(directory)
+    out = directory / PAGE if out is None else Path(out)
+    if out.suffix.lower() != ".html":
+        raise ProblemError(f"a report must end in .html, found {out.name!r}")
+    about, runs = store.settings(directory), store.read(directory)
+    if runs.empty:
+        raise ProblemError(f"no runs in {str(directory)!r} yet")
+    runs = costs.prepare(runs)
+    content = Content(runs, about, _kernels(directory))
+    try:
+        content.save(out)
+    except OSError as error:
+        raise ProblemError(f"cannot write {error.filename or out}: {error.strerror}") from error
+    return Report(out, content.answer, content.claims, content.winners, content.noise)
+
+
+def _kernels(directory: Path) -> dict | None:
+    path = directory / KERNELS
+    if not path.exists():
+        return None
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ProblemError(f"{str(path)!r} is not the table of 'quartbench kernels': {error}") from None
+
+
+class Content:
+    """Everything that the page and its summary show."""
+
+    def __init__(self, runs: pd.DataFrame, about: dict[str, Any], kernels: dict | None) -> None:
+        self.runs, self.about, self.kernels = runs, about, kernels
+        self.noise = float(about.get("noise", {}).get("floor") or 0.0)
+        self.claims = [(claim, claim.decide(runs)) for claim in CLAIMS]
+        self.winners = tables.winners(runs)
+        self.figures = figures(runs, kernels)
+        self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
+        self.run_table = tables.run_table(runs)
+        self.places = {row[0].text: place for place, row in enumerate(self.run_table.rows)}
+        self.answer = self._answer()
+
+    def _answer(self) -> list[str]:
+        """Return the answer in numbers, a sentence each."""
+        count = Counter(found.verdict for _, found in self.claims)
+        decided = len(self.claims) - count[OPEN]
+        found = [
+            f"Of {decided} claims that this study can decide, {count[HOLDS]} hold, {count[ONLY]} hold only under a "
+            f"condition and {count[FAILS]} do not hold; {count[OPEN]} are not measured here."
+        ]
+        lead, total = tables.leaders(self.winners, self.noise)
+        if lead:
+            name, times = lead.most_common(1)[0]
+            found.append(f"{name} is fastest most often, ties included: on {times} of {total} instances.")
+        peers = self.runs[self.runs.group == "peers"]
+        if (peers.method == "auto").any() and peers.peer.any():
+            ratios = summary.peers(peers).ratio.dropna()
+            if len(ratios):
+                found.append(
+                    f"Against the best peer, auto is faster on {int((ratios > 1).sum())} of {len(ratios)} instances "
+                    f"and gaps, {short(summary.geometric_mean(ratios))} times in the geometric mean."
+                )
+        broken = int(self.runs.status.isin(costs.BROKEN).sum())
+        short_of = int((~self.runs.success).sum()) - broken
+        found.append(
+            f"{len(self.runs)} runs, of which {broken} failed and {short_of} stopped before the gap they "
+            "were asked for."
+        )
+        return found
+
+    # The page ---------------------------------------------------------------------------------------------------------
+
+    def save(self, out: Path) -> None:
+        """Write the page, its summary, and the files beside them."""
+        folder = out.parent / "figures"
+        folder.mkdir(parents=True, exist_ok=True)
+        for figure in self.figures:
+            draw.pdf(figure, folder / f"{figure.name}.pdf", self.styles)
+            _csv(figure.frame(), folder / f"{figure.name}.csv", digits=6)
+        traces = [name for name in self.runs.columns if name.startswith("trace_")]
+        _csv(self.runs.drop(columns=traces).sort_values("key"), out.parent / "runs.csv")
+        _csv(tables.claim_frame(self.claims), out.parent / "claims.csv")
+        environment = self._environment()
+        context = self._context(out)
+        for path, template in ((out, "page.html"), (out.with_suffix(".md"), "page.md")):
+            path.write_text(environment.get_template(template).render(context), encoding="utf-8")
+
+    def _environment(self) -> Any:
+        import jinja2
+
+        environment = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=lambda name: bool(name) and name.endswith(".html"),
+            trim_blocks=True,
+            lstrip_blocks=True,
+            undefined=jinja2.StrictUndefined,
+        )
+        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "cell": _markdown_cell}
+        return environment
+
+    def _rows_of(self, keys: list[str]) -> str:
+        """Return the rows of the table of runs that hold these keys."""
+        return ranges([self.places[key] for key in keys])
+
+    def _context(self, out: Path) -> dict[str, Any]:
+        by_name = {figure.name: self._shown(figure) for figure in self.figures}
+        system = self.about.get("system", {})
+        return {
+            "question": QUESTION,
+            "answer": self.answer,
+            "about": self.about,
+            "system": system,
+            "config": json.dumps(self.about.get("config", {}), indent=2, ensure_ascii=False),
+            "claims": self.claims,
+            "verdicts": [(word, slug(word)) for word in (HOLDS, ONLY, FAILS, OPEN)],
+            "winner_table": tables.winner_table(self.winners, self.noise),
+            "paper_figures": [by_name[name] for name in PAPER if name in by_name],
+            "missing_figures": [name for name in PAPER if name not in by_name],
+            "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
+            "growth_table": tables.growth_table(self.runs),
+            "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],
+            "comparison_tables": _present(
+                tables.peer_table(self.runs),
+                tables.pair_table(self.runs),
+                tables.cost_table(self.runs),
+                tables.break_even_table(self.runs),
+            ),
+            "kernel_figure": by_name.get("kernels"),
+            "kernel_table": tables.kernel_table(self.kernels),
+            "failure_table": tables.failure_table(self.runs),
+            "run_table": self.run_table,
+            "all_figures": self.figures,
+            "noise": self.noise,
+            "noise_cells": self.about.get("noise", {}).get("cells", 0),
+            "notes": self.about.get("notes", []),
+            "seeds": sorted({int(seed) for seed in self.runs.seed}),
+            "threads": sorted({int(count) for count in self.runs.threads}),
+            "commits": sorted(set(self.runs.commit)),
+            "page_name": out.name,
+            "style": (TEMPLATES / "page.css").read_text(encoding="utf-8"),
+            "script": (TEMPLATES / "page.js").read_text(encoding="utf-8"),
+        }
+
+    def _shown(self, figure: Figure) -> dict[str, Any]:
+        """Return a figure as the template takes it: its words, its legend, its panels as SVG."""
+        legend = [
+            {
+                "name": name,
+                "slug": slug(name),
+                "colour": self.styles[name][0],
+                "dash": draw.dash_array(self.styles[name]),
+            }
+            for name in figure.names()
+        ]
+        panels = [draw.svg(panel, f"{figure.name}-{i}", self.styles) for i, panel in enumerate(figure.panels)]
+        return {"figure": figure, "legend": legend, "panels": panels}
+
+
+def _present(*found: tables.Table | None) -> list[tables.Table]:
+    return [table for table in found if table is not None]
+
+
+def _csv(frame: pd.DataFrame, path: Path, digits: int | None = None) -> None:
+    frame.to_csv(path, index=False, float_format=None if digits is None else f"%.{digits}g")
+
+
+def _markdown_cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
