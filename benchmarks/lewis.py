@@ -1,58 +1,150 @@
-"""Lewis weights: sweeps, κ and time of every method, on coherent rows, ranks, graphs and sketches."""
-
-import numba
-
-from quartbench.instances import (
-    PROBLEM_SET,
-    barbell,
-    blocks,
-    coherent,
-    complex_gaussian,
-    geometric,
-    heavy_tailed,
-)
-from quartbench.precondition import lewis_weights
-from quartbench.study.timing import best_times, equal_threads
+"""Lewis weights: time, sweeps and the κ that they buy, over every axis, by every method, on graphs and by sketches."""
 
 from . import common
 
+#: Forms of every kind and of hard weights, for :class:`Exactness`.
+EXACT = {
+    "γ = n/m": ("coherent", {"m": 500, "n": 20, "gamma": 0.04}),
+    "γ = 0.999": ("coherent", {"m": 500, "n": 20, "gamma": 0.999}),
+    "rank 3": ("blocks", {"m": 500, "n": 50, "rank": 3}),
+    "complex": ("complex_gaussian", {"m": 500, "n": 30}),
+    "heavy tails": ("heavy_tailed", {"m": 2000, "n": 30, "df": 1.0}),
+    "barbell": ("barbell", {"points": 100}),
+    "geometric": ("geometric", {"points": 500}),
+}
 
-class CoherentRows:
-    """Every method on 20000 × 50 rows of coherence 0.98, where B⁽⁰⁾ has κ = 140 and B* has 7.07."""
 
-    params = (["auto", "relaxed", "mm", "surrogate"], [0.05, 0.01])
-    param_names = ("method", "eps")
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = common.TIMING["rounds"], common.TIMING["repeat"], common.TIMING["warmup_time"]
-    timeout = 300
+class _Sweep(common.Timed):
+    axis = ""
 
-    def setup_cache(self):
-        return coherent(20_000, 50, 0.98).form
+    def measured(self):
+        """Return sweeps and κ bounds for every value."""
+        return common.table(((value,), lambda value=value: self.weights(value)) for value in self.params[0])
 
-    def time_lewis_weights(self, form, method, eps):
-        lewis_weights(form, method=method, eps=eps)
+    def weights(self, value):
+        """Return sweeps and κ bounds for one value."""
+        from quartbench.precondition import lewis_weights, metric
 
-    def track_sweeps(self, form, method, eps):
-        return float(lewis_weights(form, method=method, eps=eps).sweeps)
+        form = common.MEDIUM.problem(self.axis, value).form
+        found, uniform = lewis_weights(form, eps=0.01), metric(form, "uniform").bounds
+        return {"sweeps": float(found.sweeps), "lewis": found.kappa_bound, "uniform": uniform.beta / uniform.alpha}
 
-    def track_kappa(self, form, method, eps):
-        weights = lewis_weights(form, method=method, eps=eps)
-        return weights.kappa_bound / weights.best_kappa
+    def setup(self, cache, value):
+        self.found = common.cell(cache, value)
+
+    def time_lewis_weights(self, cache, value):
+        from quartbench.precondition import lewis_weights
+
+        lewis_weights(common.MEDIUM.problem(self.axis, value).form, eps=0.01)
+
+    def track_sweeps(self, cache, value):
+        return self.found["sweeps"]
+
+    def track_kappa_bound(self, cache, value):
+        return self.found["lewis"]
+
+    def track_kappa_bound_of_uniform(self, cache, value):
+        return self.found["uniform"]
 
     track_sweeps.unit = "sweeps"
-    track_kappa.unit = "√n"
+    track_kappa_bound.unit = track_kappa_bound_of_uniform.unit = "κ"
 
 
-class AutoAgainstSurrogate:
-    """Time of "auto" to eps = 0.05 over that of the paper's surrogate with ω = 1.5, interleaved: ½ is the promise."""
+class OverTerms(_Sweep):
+    """Over m, 200 variables, rank 1, to κ ≤ 1.01 √n."""
 
-    version = f"{PROBLEM_SET}"
+    axis, params, param_names = "m", (common.MEDIUM.values["m"],), ("m",)
+
+    def setup_cache(self):
+        return self.measured()
+
+
+class OverVariables(_Sweep):
+    """Over n, 5000 terms of rank 1, to κ ≤ 1.01 √n."""
+
+    axis, params, param_names = "n", (common.MEDIUM.values["n"],), ("n",)
+
+    def setup_cache(self):
+        return self.measured()
+
+
+class OverRank(_Sweep):
+    """Over r, 5000 terms of 200 variables, to κ ≤ 1.01 √n."""
+
+    axis, params, param_names = "r", (common.MEDIUM.values["r"],), ("r",)
+
+    def setup_cache(self):
+        return self.measured()
+
+
+class OverConditioning(_Sweep):
+    """Over σ_min, 5000 × 200, to κ ≤ 1.01 √n: flat, as B* does not see it."""
+
+    axis, params, param_names = "sigma_min", (common.MEDIUM.values["sigma_min"],), ("sigma_min",)
+
+    def setup_cache(self):
+        return self.measured()
+
+
+class OverCoherence(_Sweep):
+    """Over the coherence γ, 5000 × 200, to κ ≤ 1.01 √n: the κ of the uniform metric grows with √(mγ)."""
+
+    axis, params, param_names = "gamma", (common.MEDIUM.values["gamma"],), ("gamma",)
+
+    def setup_cache(self):
+        return self.measured()
+
+
+class Methods(common.Timed):
+    """Every method on 20000 × 50 rows of coherence 0.98, where B⁽⁰⁾ has κ = 140 and B* has 7.07."""
+
+    params = (["auto", "relaxed", "mm", "surrogate"],)
+    param_names = ("method",)
     timeout = 300
 
     def setup_cache(self):
-        return coherent(20_000, 50, 0.98).form
+        return common.table(((method,), lambda method=method: self.weights(method)) for method in self.params[0])
 
-    def track_relative_time(self, form):
+    def weights(self, method):
+        """Return sweeps and κ of one method."""
+        found = self.run(method)
+        return {"sweeps": float(found.sweeps), "kappa": found.kappa_bound / found.best_kappa}
+
+    def run(self, method):
+        """Compute the weights by one method."""
+        from quartbench.precondition import lewis_weights
+
+        return lewis_weights(common.instance("coherent", m=20_000, n=50, gamma=0.98).form, method=method, eps=0.01)
+
+    def setup(self, cache, method):
+        self.found = common.cell(cache, method)
+
+    def time_lewis_weights(self, cache, method):
+        self.run(method)
+
+    def track_sweeps(self, cache, method):
+        return self.found["sweeps"]
+
+    def track_kappa_bound(self, cache, method):
+        return self.found["kappa"]
+
+    track_sweeps.unit = "sweeps"
+    track_kappa_bound.unit = "√n"
+
+
+class AgainstSurrogate:
+    """Time of "auto" to eps = 0.05 over that of the paper's surrogate with ω = 1.5, interleaved: ½ is the promise."""
+
+    version = common.PROBLEM_SET
+    timeout = 300
+
+    def track_relative_time(self):
+        import numba
+
+        from quartbench.precondition import lewis_weights
+        from quartbench.study.timing import best_times, equal_threads
+
+        form = common.instance("coherent", m=20_000, n=50, gamma=0.98).form
         contenders = [
             lambda: lewis_weights(form, eps=0.05),
             lambda: lewis_weights(form, method="surrogate", omega=1.5),
@@ -65,80 +157,90 @@ class AutoAgainstSurrogate:
 
 
 class Exactness:
-    """Sweeps of "auto" to κ ≤ (1 + eps)√n: at most 10 for one percent, at most 30 for 1e-9."""
+    """Sweeps of "auto" to κ ≤ (1 + eps) √n: at most 10 for one percent, at most 30 for 1e-9."""
 
-    params = (
-        ["γ = n/m", "γ = 0.3", "γ = 0.999", "rank 3", "rank 5", "complex", "heavy tails", "barbell", "geometric"],
-        [0.01, 1e-9],
-    )
+    params = (list(EXACT), [0.01, 1e-9])
     param_names = ("form", "eps")
-    version = f"{PROBLEM_SET}"
+    version = common.PROBLEM_SET
 
     def setup_cache(self):
-        return {
-            "γ = n/m": coherent(500, 20, 20 / 500).form,
-            "γ = 0.3": coherent(500, 20, 0.3).form,
-            "γ = 0.999": coherent(500, 20, 0.999).form,
-            "rank 3": blocks(500, 50, 3).form,
-            "rank 5": blocks(500, 50, 5).form,
-            "complex": complex_gaussian(500, 30).form,
-            "heavy tails": heavy_tailed(2000, 30, df=1.0).form,
-            "barbell": barbell(100).form,
-            "geometric": geometric(500).form,
-        }
+        cells = [(name, eps) for name in EXACT for eps in self.params[1]]
+        return common.table((cell, lambda cell=cell: self.sweeps(*cell)) for cell in cells)
 
-    def track_sweeps(self, forms, form, eps):
-        return float(lewis_weights(forms[form], eps=eps).sweeps)
+    def sweeps(self, name, eps):
+        """Return the sweeps that one problem takes."""
+        from quartbench.precondition import lewis_weights
 
-    def track_kappa(self, forms, form, eps):
-        weights = lewis_weights(forms[form], eps=eps)
-        return weights.kappa_bound / weights.best_kappa
+        generator, arguments = EXACT[name]
+        return float(lewis_weights(common.instance(generator, **arguments).form, eps=eps).sweeps)
+
+    def setup(self, cache, form, eps):
+        self.found = common.cell(cache, form, eps)
+
+    def track_sweeps(self, cache, form, eps):
+        return self.found
 
     track_sweeps.unit = "sweeps"
-    track_kappa.unit = "√n"
 
 
 class Sketched:
     """Sketched sweeps with one exact certificate beside exact sweeps: what they cost, and what κ they lose."""
 
-    params = ([None, "gaussian"],)
-    param_names = ("sketch",)
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = 2, (3, 6, 30.0), 1.0
+    params = (["exact", "gaussian"],)
+    param_names = ("sweeps",)
+    version = common.PROBLEM_SET
+    rounds, repeat, warmup_time = 1, (2, 4, 4.0), 0.1
     timeout = 300
 
-    def setup_cache(self):
-        return coherent(8000, 800, 0.9, cond=10.0).form
+    def setup(self, sweeps):
+        self.form = common.instance("coherent", m=6000, n=600, gamma=0.9, cond=10.0).form
 
-    def time_lewis_weights(self, form, sketch):
-        lewis_weights(form, eps=0.05, sketch=sketch)
+    def run(self, sweeps):
+        """Compute the weights."""
+        from quartbench.precondition import lewis_weights
 
-    def track_kappa(self, form, sketch):
-        weights = lewis_weights(form, eps=0.05, sketch=sketch)
-        return weights.kappa_bound / weights.best_kappa
+        return lewis_weights(self.form, eps=0.05, sketch=None if sweeps == "exact" else sweeps)
 
-    track_kappa.unit = "√n"
+    def time_lewis_weights(self, sweeps):
+        self.run(sweeps)
+
+    def track_kappa_bound(self, sweeps):
+        found = self.run(sweeps)
+        return found.kappa_bound / found.best_kappa
+
+    track_kappa_bound.unit = "√n"
 
 
-class GraphWeights:
-    """Weights of geometric graphs on N vertices: dense factor, then nested dissection."""
+class OverGraphs(common.Timed):
+    """Weights of geometric graphs over their points, twenty edges at each: dense factor, then nested dissection."""
 
-    params = ([1000, 2000, 20_000],)
+    params = ([200, 500, 1000, 2000, 4000],)
     param_names = ("points",)
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = 2, (3, 6, 30.0), 1.0
-    timeout = 600
+    timeout = 300
 
-    def setup_cache(self):
-        forms = {points: geometric(points, degree=20).form for points in self.params[0]}
-        for form in forms.values():
-            form.dissection()
-        return forms
+    def setup(self, points):
+        self.form = common.instance("geometric", points=points, degree=20).form
+        self.form.dissection()
 
-    def time_lewis_weights(self, forms, points):
-        lewis_weights(forms[points])
+    def time_lewis_weights(self, points):
+        from quartbench.precondition import lewis_weights
 
-    def track_sweeps(self, forms, points):
-        return float(lewis_weights(forms[points]).sweeps)
+        lewis_weights(self.form)
 
-    track_sweeps.unit = "sweeps"
+
+class LargeGraphs(common.Timed):
+    """Weights of geometric graphs of 20000 and 50000 points (large tier)."""
+
+    params = ([20_000, 50_000],)
+    param_names = ("points",)
+    timeout = 1200
+
+    def setup(self, points):
+        common.require_large()
+        self.form = common.instance("geometric", points=points, degree=20).form
+        self.form.dissection()
+
+    def time_lewis_weights(self, points):
+        from quartbench.precondition import lewis_weights
+
+        lewis_weights(self.form)

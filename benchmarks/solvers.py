@@ -1,153 +1,133 @@
-"""The solvers: what an iteration costs against plain NumPy, and what a certified gap costs over κ and coherence."""
-
-from functools import lru_cache
-
-import numba
-import numpy as np
-
-from quartbench import instances, precondition
-from quartbench.instances import PROBLEM_SET
-from quartbench.model import Problem, StackedForm
-from quartbench.solvers import GD, AccelHomGD, Bregman, HomGD, solve
-from quartbench.study.timing import best_times, equal_threads
+"""The solvers: what a certified gap costs in each metric, what an iteration costs, both beside plain NumPy."""
 
 from . import common, transcription
-
-METHODS = {
-    "gd": GD(),
-    "bregman": Bregman(),
-    "homgd": HomGD(),
-    "accel-homgd": AccelHomGD(),
-    "accel-homgd scheduled": AccelHomGD("scheduled"),
-    "accel-homgd none": AccelHomGD("none"),
-}
-
 
 #: The certified relative gap that runs are timed and counted to.
 GAP = 1e-6
 
 
-@lru_cache(maxsize=1)
-def gaussian(m, n):
-    """Return a problem with Gaussian rows."""
-    rng = np.random.default_rng(0)
-    return Problem(StackedForm(rng.standard_normal((m, n))), rng.standard_normal(n))
+class ToGap(common.Timed):
+    """To a certified gap of 1e-6 on 1000 × 100 rows of coherence 0.9: the whole call, and counts that explain it."""
+
+    params = (common.SOLVERS, common.METRICS)
+    param_names = ("solver", "metric")
+
+    def problem(self):
+        """Return the one problem of this class."""
+        return common.instance("coherent", m=1000, n=100, gamma=0.9, cond=10.0, kind="generic")
+
+    def setup_cache(self):
+        pairs = [(solver, metric) for solver in common.SOLVERS for metric in common.METRICS]
+        return common.table((pair, lambda pair=pair: self.run(*pair)) for pair in pairs)
+
+    def run(self, solver, metric):
+        """Return the counts of one run, the gap that 30 passes buy, and the κ bound of the metric."""
+        from quartbench.precondition import metric as make
+
+        counts = common.counted(self.problem(), solver, metric, GAP, max_passes=10_000)
+        alpha, beta = make(self.problem().form, metric).bounds
+        return counts | {"gap": common.gap_at_budget(self.problem(), solver, metric, 30), "kappa": beta / alpha}
+
+    def setup(self, cache, solver, metric):
+        self.counts = common.cell(cache, solver, metric)
+
+    def time_to_gap(self, cache, solver, metric):
+        common.solve(self.problem(), solver, metric, GAP)
+
+    def track_iterations(self, cache, solver, metric):
+        return self.counts["iterations"]
+
+    def track_passes(self, cache, solver, metric):
+        return self.counts["passes"]
+
+    def track_gap_at_budget(self, cache, solver, metric):
+        return self.counts["gap"]
+
+    def track_kappa_bound(self, cache, solver, metric):
+        return self.counts["kappa"]
+
+    track_iterations.unit = "iterations"
+    track_passes.unit = "passes"
+    track_gap_at_budget.unit = "certified relative gap after 30 passes"
+    track_kappa_bound.unit = "κ"
 
 
-@lru_cache(maxsize=4)
-def spectrum(m, n, sigma_min):
-    """Return an instance of the paper's Figure 1."""
-    return instances.spectrum(m, n, sigma_min, seed=0)
+class Overhead(common.Timed):
+    """100 iterations without certificates on 500 × 20 rows: what a method costs beside its passes."""
 
+    params = (["gd", "bregman", "homgd", "accel-homgd"],)
+    param_names = ("solver",)
 
-@lru_cache(maxsize=16)
-def coherent(gamma, metric):
-    """Return an instance of the paper's Figure 2 and a metric for it."""
-    problem = instances.coherent(500, 20, gamma, cond=100.0, seed=0, kind="generic")
-    return problem, precondition.metric(problem.form, metric)
+    def setup(self, solver):
+        common.require_solver(solver)
+        self.problem = common.instance("spectrum", m=500, n=20, sigma_min=0.01)
 
-
-def iterate(problem, method, count):
-    """Run so many iterations, driver and history included."""
-    return solve(problem, METHODS[method], "identity", certify=False, max_iter=count)
-
-
-def reached(result):
-    """Return the iteration that reached the gap: the last where only its best point on the ray did."""
-    first = result.history.reached(GAP)
-    return result.nit if first is None else first
+    def time_100_iterations(self, solver):
+        common.solve(self.problem, solver, "identity", None, max_iter=100, certify=False)
 
 
 class AgainstNumPy:
-    """An iteration of accel-homgd over one of Algorithm 2 in NumPy, interleaved: lower is better."""
+    """Iterations of accel-homgd over those of Algorithm 2 as one writes it in NumPy, interleaved: lower is better."""
 
-    params = (["500x20", "2000x100", "20000x1000"], ["accelerated", "lean"])
+    params = (["500×20", "2000×100"], ["accelerated", "lean"])
     param_names = ("size", "transcription")
-    version = f"{PROBLEM_SET}"
+    version = common.PROBLEM_SET
     timeout = 300
 
-    def setup(self, size, name):
-        m, n = map(int, size.split("x"))
-        # Ill-conditioned where it is cheap to make so: a run that reaches the rounding level ends before its count.
-        self.problem = gaussian(m, n) if m > 10_000 else spectrum(m, n, 0.01)
-        self.count = 31 if m > 10_000 else 511
-        self.plain = getattr(transcription, name)
-        assert iterate(self.problem, "accel-homgd scheduled", self.count).nit == self.count
-
     def track_relative_time(self, size, name):
-        rows, c = self.problem.form.rows, np.array(self.problem.c)
+        import numba
+        import numpy as np
+
+        from quartbench.solvers import AccelHomGD
+        from quartbench.study.timing import best_times, equal_threads
+
+        m, n = map(int, size.split("×"))
+        # Ill-conditioned: a run that reaches the rounding level ends before its count.
+        problem, count = common.instance("spectrum", m=m, n=n, sigma_min=0.01), 255
+        rows, c = problem.form.rows, np.array(problem.c)
+        solver, plain = AccelHomGD("scheduled"), getattr(transcription, name)
+
+        def ours():
+            return common.solve(problem, solver, "identity", None, max_iter=count, certify=False)
+
+        if ours().nit != count:
+            raise RuntimeError(f"the run ended before its {count} iterations")
         with equal_threads(numba.config.NUMBA_NUM_THREADS):
-            ours, theirs = best_times(
-                [
-                    lambda: iterate(self.problem, "accel-homgd scheduled", self.count),
-                    lambda: self.plain(rows, c, self.count),
-                ],
-                rounds=3,
-            )
-        return ours / theirs
+            mine, theirs = best_times([ours, lambda: plain(rows, c, count)], rounds=3)
+        return mine / theirs
 
     track_relative_time.unit = "NumPy times"
 
 
-class Iteration:
-    """Many iterations at small size: overhead counts."""
+class Memory:
+    """Peak memory of a run on 20000 × 200 rows of 32 MB, beside that of holding them."""
 
-    params = (list(METHODS), [500, 2000], [20, 100])
-    param_names = ("method", "m", "n")
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = common.TIMING["rounds"], common.TIMING["repeat"], common.TIMING["warmup_time"]
+    params = (common.SOLVERS,)
+    param_names = ("solver",)
+    version = common.PROBLEM_SET
 
-    def setup(self, method, m, n):
-        self.problem = spectrum(m, n, 0.01)
+    def setup(self, solver):
+        common.require_solver(solver)
+        self.problem = common.instance("heavy_tailed", m=20_000, n=200)
 
-    def time_300_iterations(self, method, m, n):
-        iterate(self.problem, method, 300)
+    def peakmem_reference(self, solver):
+        pass
 
-
-class Conditioning:
-    """To a certified gap over σ_min, 1000 × 200, in the Euclidean norm: time and the counts that explain it."""
-
-    params = (list(METHODS), [1.0, 0.5, 0.2, 0.1, 0.05])
-    param_names = ("method", "sigma_min")
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = common.TIMING["rounds"], common.TIMING["repeat"], common.TIMING["warmup_time"]
-
-    def setup(self, method, sigma_min):
-        self.problem = spectrum(1000, 200, sigma_min)
-
-    def time_to_gap(self, method, sigma_min):
-        solve(self.problem, METHODS[method], "identity", rel_gap=GAP)
-
-    def track_iterations(self, method, sigma_min):
-        return float(reached(solve(self.problem, METHODS[method], "identity", rel_gap=GAP)))
-
-    def track_passes(self, method, sigma_min):
-        run = solve(self.problem, METHODS[method], "identity", rel_gap=GAP)
-        return float(run.history.passes[reached(run)])
-
-    def track_gap_at_budget(self, method, sigma_min):
-        return solve(self.problem, METHODS[method], "identity", rel_gap=1e-14, max_passes=100).gap
-
-    track_iterations.unit = "iterations"
-    track_passes.unit = "passes"
-    track_gap_at_budget.unit = "certified relative gap"
+    def peakmem_solve(self, solver):
+        common.solve(self.problem, solver, "uniform", GAP)
 
 
-class Coherence:
-    """To a certified gap over the coherence, 500 × 20 of condition 100, in each metric (set-up not included)."""
+class Large(common.Timed):
+    """To a certified gap of 1e-6 on 50000 × 500 rows: memory's speed and BLAS count (large tier)."""
 
-    params = (["homgd", "accel-homgd"], ["uniform", "lewis"], [0.04, 0.1, 0.3, 0.9, 0.999])
-    param_names = ("method", "metric", "gamma")
-    version = f"{PROBLEM_SET}"
-    rounds, repeat, warmup_time = common.TIMING["rounds"], common.TIMING["repeat"], common.TIMING["warmup_time"]
+    params = (common.SOLVERS,)
+    param_names = ("solver",)
+    timeout = 1200
 
-    def setup(self, method, metric, gamma):
-        self.problem, self.metric = coherent(gamma, metric)
+    def setup(self, solver):
+        common.require_large()
+        common.require_solver(solver)
+        self.problem = common.instance("spectrum", m=50_000, n=500, sigma_min=0.1)
 
-    def time_to_gap(self, method, metric, gamma):
-        solve(self.problem, METHODS[method], self.metric, rel_gap=GAP)
-
-    def track_iterations(self, method, metric, gamma):
-        return float(reached(solve(self.problem, METHODS[method], self.metric, rel_gap=GAP)))
-
-    track_iterations.unit = "iterations"
+    def time_to_gap(self, solver):
+        common.solve(self.problem, solver, "uniform", GAP)
