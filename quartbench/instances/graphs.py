@@ -6,10 +6,11 @@ planted: x* is Gaussian, except for ``geometric``, where it is the points themse
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from scipy import sparse as sp
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
 from scipy.special import gamma
 
 from quartbench.errors import ProblemError
@@ -17,6 +18,9 @@ from quartbench.model import Centred, GraphForm, Problem
 
 from .arguments import PLANT_STREAM, generator, origin, whole
 from .planted import plant, plant_at
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
 
 REPAIRS = 200
 """Rounds of switches before a regular graph is drawn afresh; a sparse one needs two or three."""
@@ -115,6 +119,8 @@ def geometric_edges(points: int, dim: int = 3, degree: int = 10, seed: int = 0) 
     """Return the points·degree/2 shortest pairs of :func:`geometric_points`, plus short edges that connect them."""
     place = geometric_points(points, dim, seed)
     degree = whole("degree", degree, 1, points - 1, why="points − 1 is the complete graph")
+    from scipy.spatial import cKDTree  # a tenth of a second that importing the package need not wait for
+
     tree = cKDTree(place)
     pairs = _shortest_pairs(tree, max(points * degree // 2, 1))
     return _connect(tree, pairs)
