@@ -107,6 +107,8 @@ def _check_iterates(method: Any, problem: Problem, metric: Metric, where: str) -
     problem = problem.normalised().problem
     start = solvers.starting_point(problem, metric)
     given = {"start": start.copy(), "c": problem.c.copy()} | _stored(problem)
+    if hasattr(method, "prepare"):
+        method.prepare(problem, metric)
     first, second = [], []
     for run in (first, second):
         run += _snapshots(method, problem, metric, start, where)
@@ -140,6 +142,12 @@ def _snapshots(method, problem, metric, start, where) -> list[tuple[np.ndarray, 
         true = (problem.value(point), problem.homogenised_value(point))
         miss = min(abs(value - f) / max(abs(f), abs(value)) for f in true)
         assert miss <= TOLERANCE, f"{at}: value {value!r}, but f is {true[0]!r}, and {true[1]!r} at its best on the ray"
+        if iterate.evaluated is not None:
+            for name, said, found in zip(
+                ("ρ", "∇ρ", "image"), iterate.evaluated, problem.form.evaluate(point), strict=True
+            ):
+                off = np.linalg.norm(said - found)
+                assert off <= TOLERANCE * np.linalg.norm(found), f"{at}: its {name} is not that of its point"
         kept.append(iterate)
         copies.append((point.copy(), value))
     if hasattr(iterates, "close"):

@@ -213,8 +213,11 @@ class Cholesky(Metric):
     def solve_columns(self, v: np.ndarray) -> np.ndarray:
         """Return B⁻¹V for real V of n rows, by BLAS-3."""
         solve = lapack.spotrs if self.lower.dtype == np.float32 else lapack.dpotrs
-        scaled = np.asfortranarray(v / self.scale[:, None], dtype=self.lower.dtype)
-        return solve(self.lower, scaled, lower=1, overwrite_b=1)[0] / self.scale[:, None]
+        scaled = v / self.scale[:, None]
+        sizes = np.abs(scaled).max(axis=0)
+        sizes[sizes == 0.0] = 1.0
+        solved = solve(self.lower, np.asfortranarray(scaled / sizes, dtype=self.lower.dtype), lower=1, overwrite_b=1)[0]
+        return solved * (sizes / self.scale[:, None])
 
 
 class Laplacian(Metric):

@@ -42,7 +42,7 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     """
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
-    if options and name not in ("lewis", "uniform"):
+    if options and name != "lewis" and not (name == "uniform" and set(options) == {"precision"}):
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")

@@ -423,6 +423,7 @@ class _Run:
         self.judged_point: np.ndarray | None = None
         self.kept: np.ndarray | None = None
         self.value, self.lower, self.gap = math.inf, -math.inf, math.inf
+        self.true = -math.inf
         self.by, self.cost, self.trusted = "", 0, False
 
     def limits(self, rel_gap, max_iter, max_passes, time_limit) -> None:
@@ -471,6 +472,8 @@ class _Run:
                 best_value, self.best = min(value, best_value), iterate
             if iteration >= check:
                 self._judge()
+                # A value below the true one would keep all later points, however good, from being the best.
+                best_value = max(best_value, self.true)
                 if self.gap <= self.rel_gap:
                     return "converged"
                 if schedule.stalled(iteration, best_value, self.gap):
@@ -510,6 +513,7 @@ class _Run:
         if self.best.evaluated is evaluated and gap(value, found.lower_bound) <= NEAR * self.rel_gap:
             # The bound holds for any image, f for that of the point alone, from which updates of a method may drift.
             value = self.judged.homogenised_value(point)
+        self.true = value
         self._keep(point, value)
         self.lower = max(self.lower, found.lower_bound)
         if self.rel_gap < gap(self.value, self.lower) <= NEAR * self.rel_gap:

@@ -63,6 +63,9 @@ class HomCG(Solver):
             if count == 0 or (free is not None and (free != free_before).any()):
                 solve, r_before = plane.solver(metric, free), None
             v = solve(r)
+            if count == 0:  # the first direction is as long as y, at any scale of the metric
+                unit = float(np.abs(y.point).max()) / (float(np.abs(v).max()) or 1.0)
+            v = unit * v
             size = float(r @ v)
             beta = 0.0 if r_before is None else max(0.0, float((r - r_before) @ v) / size_before)
             d = v + beta * d
@@ -102,8 +105,6 @@ class HomCG(Solver):
             out = h < 0.0
             limit = float((y.point[out] / -h[out]).min()) if out.any() else math.inf
         else:
-            # As long as y, at any scale of the metric: the powers of the search then stay in range.
-            d = (float(np.abs(y.point).max()) / float(np.abs(d).max() or 1.0)) * d
             h, slope, limit = d - (float(c @ d) / inner) * y.point, -float(r @ d), math.inf
         along = form.image(h)
         line = form.line_from_images(y.image, along).tolist()

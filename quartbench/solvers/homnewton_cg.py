@@ -18,6 +18,10 @@ from .steps import Evaluated, evaluate
 SMALLEST_SHARE = 1e-4
 
 
+#: Share of its descent that a direction must keep where it is projected onto the orthant.
+KEPT = 0.3
+
+
 @register("homnewton-cg")
 class HomNewtonCG(Solver):
     """Homogenised Newton with conjugate gradients: for any form, one pass a product, no Hessian in memory.
@@ -32,7 +36,7 @@ class HomNewtonCG(Solver):
        min(forcing, ‖r‖/‖r_before‖) in the dual norm. As ρ''(y)y = 3∇ρ(y), this is the direction ρ''(y)⁻¹c up to a
        multiple of y, but its right-hand side vanishes at the solution: conjugate gradients start at the answer.
     2. y ← the best point of span{y, e}, exactly (a cubic). On the orthant, coordinates at zero that r pushes out stay,
-       and y + e is projected first.
+       and y + e is projected first; where that costs most of the descent, e is a step along B⁻¹r (Bertsekas 1982).
 
     Guarantee
     ---------
@@ -83,6 +87,10 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
         before = size
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels
             e = newton_direction(plane.form, y, r, z, solve, share, products, watch)
+        if plane.bounded and r @ (np.maximum(y.point + e, 0.0) - y.point) < KEPT * float(r @ e):
+            # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
+            curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
+            e = (size / curvature if curvature > 0.0 else 1.0) * z
         y, t = plane.step(y, r, e)
         found = iterate(y, plane.c, t)
         yield found

@@ -64,11 +64,16 @@ def solve_many(
     """
     if not isinstance(form, Form):
         raise ProblemError(f"form must be a Form, found {type(form).__name__}")
+    if not hasattr(C, "__len__"):
+        raise ProblemError(f"C must be a sequence of right-hand sides, found {type(C).__name__}")
+    if rel_gap is None:
+        raise ProblemError("rel_gap must be positive, found None")
     if len(C) == 0:
         return []
     if starts is not None and len(starts) != len(C):
         raise ProblemError(f"starts must be one a right-hand side, found {len(starts)} for {len(C)}")
     require_positive("rel_gap", rel_gap)
+    require_positive("max_iter", max_iter, zero=True)
     problems = [Problem(form, c, cone or Free()) for c in C]
     started = perf_counter()
     made = _metric(problems[0], metric)
@@ -152,6 +157,8 @@ class _Block:
     def _take(self, starts: Sequence[Any]) -> None:
         """Start where a given start has a positive ⟨c,x⟩ and a smaller ρ than B⁻¹c."""
         X = np.stack([self.form.flat(start, "start") for start in starts], axis=1)
+        if not np.isfinite(X).all():
+            raise ProblemError("starts must be finite, found NaN or infinity")
         inner = self._inner(X)
         usable = inner > 0.0
         X[:, usable] /= inner[usable]

@@ -55,9 +55,10 @@ def minimiser(line: list[float], limit: float = math.inf) -> float:
     def slope(t: float) -> float:
         return c1 + t * (2.0 * c2 + t * (3.0 * c3 + t * 4.0 * c4))
 
-    low, high = 0.0, min(1.0, limit)
+    # Newton's step from 0: as long as t, in whatever unit the direction is.
+    low, high = 0.0, min((-0.5 * c1 / c2 if c2 > 0.0 else 1.0) or 1.0, limit)
     while slope(high) < 0.0:
-        if high == limit or high > 1e30:
+        if high == limit or high > 1e300:
             return high
         low, high = high, min(2.0 * high, limit)
     t = high

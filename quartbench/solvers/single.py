@@ -28,8 +28,9 @@ class InSingle(Solver):
 
     def __init__(self, method: Solver) -> None:
         self.method = method
-        self.name, self.version, self.metric = method.name, method.version, method.metric
-        self.peer, self.costly = method.peer, method.costly
+        self.name = method.name
+        for name in ("version", "metric", "peer", "costly"):
+            setattr(self, name, getattr(method, name, getattr(Solver, name)))
         self._form: StackedForm | None = None
 
     @property
@@ -53,8 +54,9 @@ class InSingle(Solver):
                     else ""
                 )
             )
-        self._form = copy.copy(form)
-        self._form.rows = form.rows.astype(np.float32)
+        # Rows of 1e±60 are in range once they are scaled.
+        self._form = form.scaled(1.0 / form.scale)
+        self._form.rows = (form.rows if form.scale == 1.0 else form.scale * form.rows).astype(np.float32)
         self._form.known = {}
         self.method.prepare(problem, metric)
 
