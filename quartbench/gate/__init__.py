@@ -1,0 +1,4 @@
+"""The regression gate: did a commit make quartbench slower? asv measures, one pure function decides.
+
+`verdict` holds the rule, `thresholds` its limits, `commits` and `suite` talk to git and asv, `report` writes.
+"""
