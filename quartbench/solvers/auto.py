@@ -34,6 +34,16 @@ CHEAP_FACTOR = 30.0
 #: is read, and a solve with it n/m of a pass.
 FACTOR = 20.0
 
+#: A factor of the Hessian is made once a direction has taken this many products more than the share of its cost in
+#: passes: it halves those of the directions to come.
+PAYING = 4.0
+
+#: Share of their mean that is added to the weights of the terms in it.
+SMOOTHING = 0.1
+
+#: The settings of HomNewtonCG.
+FORCING, PRODUCTS = HomNewtonCG().forcing, HomNewtonCG().products
+
 #: Passes that a factor of the Laplacian of a large graph costs, and a solve with it.
 GRAPH_FACTOR, GRAPH_SOLVE = 100.0, 25.0
 
@@ -58,7 +68,7 @@ class Auto(Solver):
     - few unknowns: ``homnewton``;
     - else ``homnewton-cg``: on graphs in the metric of the Laplacian; on rows in B⁽⁰⁾, factored in single precision,
       where that costs few passes; else without a factor, until the Ritz values of a run of conjugate gradients
-      promise that B⁽⁰⁾ pays for itself.
+      promise that B⁽⁰⁾ pays for itself; and then in the Hessian on the way, where directions still take many products.
 
     Guarantee
     ---------
@@ -119,19 +129,27 @@ class Auto(Solver):
             yield from self._newton_cg(problem, metric, start)
 
     def _newton_cg(self, problem: Problem, metric: Metric, start: np.ndarray):
-        form, plane, settings = problem.form, Plane(problem), HomNewtonCG()
+        form, plane = problem.form, Plane(problem)
         y = evaluate(form, start)
         yield iterate(y, plane.c)
         factorable = isinstance(form, GraphForm) or form.dim <= DENSE_DIMENSION
-        undecided = factorable and problem.cone.subspace and metric.diagonal is not None
-        undecided &= not isinstance(form, GramForm)
-        watch = Conditioning(PROBE) if undecided else None
-        for found in newton_cg(plane, metric, y, settings.forcing, settings.products, watch):
+        if problem.cone.subspace and factorable and not isinstance(form, GramForm):
+            if metric.diagonal is not None:
+                y, metric = yield from self._without_factor(plane, metric, y)
+            if metric is not None and not isinstance(form, GraphForm):
+                y, metric = yield from self._with_factor(plane, metric, y)
+        if metric is not None:
+            yield from newton_cg(plane, metric, y, FORCING, PRODUCTS)
+
+    def _without_factor(self, plane: Plane, metric: Metric, y: Evaluated):
+        """Yield iterates until a factor promises to pay; return the point to go on from and the metric, or None."""
+        form, watch = plane.form, Conditioning(PROBE)
+        for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
             yield found
-            if watch is not None and self._factor_pays(form, watch.condition()):
+            if self._factor_pays(form, watch.condition()):
                 break
         else:
-            return
+            return y, None
         better = factored_single(form, uniform_weights(form))
         self.reason = (
             f"homnewton-cg, at first without a factor; conjugate gradients saw a condition number of some "
@@ -141,7 +159,24 @@ class Auto(Solver):
         fresh = evaluate(form, better.solve(plane.c))
         if fresh.rho / float(plane.c @ fresh.point) ** 4 < y.rho / float(plane.c @ y.point) ** 4:
             y = fresh
-        yield from newton_cg(plane, better, y, settings.forcing, settings.products)
+        return y, better
+
+    def _with_factor(self, plane: Plane, metric: Metric, y: Evaluated):
+        """Yield iterates until a factor of the Hessian promises to pay; return the point to go on from and the metric.
+
+        The terms weigh qᵢ there, and a little more, as those that are almost zero at y may not be at the solution.
+        """
+        form, watch = plane.form, Conditioning(PRODUCTS)
+        for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
+            yield found
+            if len(watch.steps) > PAYING + self._factor_cost(form) / PAYING:
+                break
+        else:
+            return y, None
+        y = Evaluated(found.point, *found.evaluated)
+        squares = np.square(y.image).reshape(-1, form.rank).sum(axis=1)
+        self.reason += ", then by the Hessian on the way"
+        return y, factored_single(form, squares + SMOOTHING * squares.mean())
 
     @staticmethod
     def _factor_cost(form: StackedForm | ComplexForm | GraphForm) -> float:
