@@ -3,6 +3,11 @@
 
 PYTHON ?= python3
 ARGS ?=
+STUDY ?= quick
+
+REPORT = .report/$(STUDY)
+# Enough for a roofline: in cache, in memory, another operation, another form.
+KERNELS := dense-500x20 dense-2000x1000 dense-20000x1000 hessian-20000x1000 graph-100000
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -18,43 +23,51 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help report test bench lint clean
+.PHONY: help report test bench gate lint clean
 
 help: ## list the targets (the default)
 	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 
-report: $(RUNTIME) ## measure the kernels and write their speed table to reports/
-	@echo "report: measuring the kernels, table to reports/"
-	@$(RUN) -m quartbench kernels --out reports $(ARGS)
+report: $(RUNTIME) ## run a study and draw its page (STUDY=quick, paper, scaling, peers or full)
+	@echo "report: the study $(STUDY), then some kernels, then the page (about five minutes the first time)"
+	@$(RUN) -m quartbench compare --study $(STUDY) --out $(REPORT)/results $(ARGS)
+	@$(RUN) -m quartbench kernels --rounds 2 $(KERNELS:%=--case %) --out $(REPORT)/results/_kernels >/dev/null
+	@$(RUN) -m quartbench report $(REPORT)/results --out $(REPORT)/report.html
 
 test: $(ALL) ## compile the kernels, then run the tests
 	@echo "test: compiling the kernels, then pytest"
 	@$(RUN) -m quartbench warmup
 	@$(RUN) -m pytest $(ARGS)
 
+# What has a result is not measured again. The large tier has been skipped before, which counts as one, so it runs anew.
+SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench Large,--skip-existing)
+
 # asv looks for a Python of the running version on PATH: ours comes first, as a shim of that name may not run.
 bench: $(ALL) ## measure the last commit with asv and write its pages to .asv/html
 	@git rev-parse -q --verify HEAD >/dev/null || { echo "bench: asv measures commits, there is none here" >&2; exit 1; }
 	@echo "bench: measuring commit $$(git rev-parse --short HEAD) with asv (uncommitted changes are not measured)"
 	@[ -f "$$HOME/.asv-machine.json" ] || $(RUN) -m asv machine --yes >/dev/null
-	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(RUN) -m asv run $(ARGS) 'HEAD^!'
+	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(RUN) -m asv run $(SKIP) $(ARGS) 'HEAD^!'
 	@$(RUN) -m asv publish
 	@echo "bench: look at the pages with $(RUN) -m asv preview"
+
+gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' for others), and fail on a regression
+	@$(VENV)/bin/quartbench gate $(ARGS)
 
 lint: $(ALL) ## check the code and its format with ruff
 	@echo "lint: ruff check, ruff format --check"
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
 
-clean: ## remove .venv, asv's files, caches and build outputs
-	@echo "clean: removing $(VENV), .asv, caches and build outputs"
-	@rm -rf $(VENV) .asv .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+clean: ## remove .venv, asv's files, reports of `make report`, caches and build outputs
+	@echo "clean: removing $(VENV), .asv, .report, caches and build outputs"
+	@rm -rf $(VENV) .asv .report .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
 	@rm -rf .coverage .coverage.* coverage.xml htmlcov
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(RUNTIME): pyproject.toml constraints.txt
-	$(call install,)
+	$(call install,[peers])
 	@touch $@
 
 $(ALL): pyproject.toml constraints.txt

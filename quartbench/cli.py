@@ -5,13 +5,22 @@ from __future__ import annotations
 import json
 import math
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 from quartbench import __version__
@@ -325,6 +334,378 @@ def _kernel_table(rows: list, threads: int) -> Table:
             f"{row.target:.1f}×",
         )
     return table
+
+
+COMPARE_EXAMPLES = """\b
+Examples:
+  quartbench compare --study quick --out results
+  quartbench compare --study peers --solver +mine.py:MySolver --out results
+  quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
+  quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
+"""
+
+
+@main.command(epilog=COMPARE_EXAMPLES)
+@click.option("--study", help="A shipped study (see --studies) or a file.toml [default: quick, without --instance].")
+@click.option("--instance", "instances", multiple=True, metavar="NAME:ARG=…", help="A problem, as generator:arguments.")
+@click.option("--solver", "solvers", multiple=True, help="A name from 'quartbench list', or file.py:Class.")
+@click.option("--metric", "metrics", multiple=True, help="identity, uniform, lewis, diagonal or auto.")
+@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="A seed of the problems.")
+@click.option("--rel-gap", "rel_gaps", multiple=True, type=float, help="A relative gap to reach.")
+@click.option("--time-limit", type=float, help="The most seconds of set-up and iterations of a run.")
+@click.option("--max-iter", type=click.IntRange(1), help="The most iterations of a run.")
+@click.option("--repeats", type=click.IntRange(1), help="The most repeats of a short run.")
+@click.option("--threads", type=click.IntRange(1), help="Threads for every contender [default: all].")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The directory of the results.")
+@click.option("--resume/--restart", default=True, show_default=True, help="Keep the runs that are there, or none.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no tables.")
+@click.option("--studies", is_flag=True, help="List the shipped studies and stop.")
+@click.option("--columns", is_flag=True, help="Say what the columns of the results mean and stop.")
+def compare(
+    study,
+    instances,
+    solvers,
+    metrics,
+    seeds,
+    rel_gaps,
+    time_limit,
+    max_iter,
+    repeats,
+    threads,
+    out,
+    resume,
+    quiet,
+    studies,
+    columns,
+) -> None:
+    """Run a study: solvers against each other.
+
+    A study is a grid of instances × solvers × metrics × seeds × gaps. Its runs take turns in a process of their own,
+    all with the same threads; short ones are repeated until their median is stable. Every run is a file as soon as it
+    is done, so that a study that was stopped goes on where it was: give the same command again.
+
+    The flags for instances, solvers and metrics stand in the place of the study's own; with a leading + they are added
+    to them. Those of one seed or gap each may be repeated too.
+
+    The results are read by pandas.read_parquet(OUT), and drawn by 'quartbench report OUT'.
+    """
+    import shlex
+
+    import numba
+
+    from quartbench.study import grid, store
+    from quartbench.study.runner import Runner
+
+    if studies or columns:
+        rows = grid.shipped().items() if studies else [(column.name, column.meaning) for column in store.COLUMNS]
+        Console().print(_word_table(rows))
+        return
+    if out is None:
+        raise click.UsageError("Missing option '--out': the directory of the results.")
+    chosen = grid.read_study(study or "quick") if study or not instances else None
+    chosen = grid.with_flags(chosen, instances, solvers, metrics, seeds, rel_gaps, time_limit, max_iter, repeats)
+    command = "quartbench " + shlex.join(sys.argv[1:])
+    runner = Runner(chosen, out, threads or numba.get_num_threads(), command, restart=not resume)
+    console = Console(stderr=True, quiet=quiet)
+    for note in chosen.notes:
+        console.print(f"note: {note}")
+    try:
+        with study_progress(console) as bar:
+            task = bar.add_task("starting", total=runner.planned)
+            runner.run(lambda label, steps: bar.update(task, description=label, advance=steps))
+    except KeyboardInterrupt:
+        again = command.replace(" --restart", "")
+        click.echo(f"stopped after {runner.done} runs, which are kept; to go on: {again}", err=True)
+        sys.exit(130)
+    except OSError as error:
+        kept = f"; the {runner.done} runs written before are kept, and the same command goes on after them"
+        raise click.ClickException(f"cannot write to {out}: {error.strerror}{kept if runner.done else ''}") from error
+    if not quiet:
+        frame = store.read(out)
+        _compare_tables(frame[frame["group"].isin({group.name for group in chosen.groups})])
+    console.print(f"{runner.done} runs made, {runner.kept} kept: {out}", soft_wrap=True)
+
+
+def study_progress(console: Console) -> Progress:
+    """Return the progress bar of a study, with the time that is left."""
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description:<56.56}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=console,
+        transient=True,
+        speed_estimate_period=3600.0,
+    )
+
+
+def _word_table(rows) -> Table:
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="cyan", min_width=16, no_wrap=True)
+    for name, meaning in rows:
+        table.add_row(name, escape(meaning))
+    return table
+
+
+def _compare_tables(frame) -> None:
+    from quartbench.study import summary
+
+    console = Console()
+    for group, runs in frame.groupby("group", sort=False):
+        console.print(_time_table(group, summary.times(runs)))
+        if group == "peers" and runs["peer"].any() and (runs["solver"] == "auto").any():
+            for gap, here in summary.peers(runs).groupby("rel_gap", sort=False):
+                console.print(_peer_table(gap, here))
+    bad = summary.failures(frame)
+    if len(bad):
+        table = Table(title="failures", box=SIMPLE_HEAD, title_justify="left", title_style="bold red")
+        for heading in ("group", "instance", "solver", "status", "message", "runs"):
+            table.add_column(heading, overflow="fold")
+        for row in bad.itertuples(index=False):
+            table.add_row(*(escape(str(entry)) for entry in row))
+        console.print(table)
+
+
+def _time_table(group: str, times) -> Table:
+    title = f"{group}: time to the gap, fastest first"
+    table = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    table.add_column("instance", min_width=20)
+    table.add_column("gap", justify="right", no_wrap=True)
+    table.add_column("solvers (–: not reached)")
+    for (instance, gap), row in times.iterrows():
+        ranked = [f"{escape(name)} {_time(t)}" for name, t in row.dropna().sort_values().items()]
+        if row.min() < math.inf:
+            ranked[0] = f"[bold green]{ranked[0]}[/]"
+        table.add_row(escape(instance), f"{gap:.0e}", ",  ".join(ranked))
+    return table
+
+
+def _peer_table(gap: float, table) -> Table:
+    from quartbench.study.summary import geometric_mean
+
+    mean, worst = geometric_mean(table["ratio"]), table["overhead"].max()
+    title = (
+        f"auto against the best peer, gap {gap:.0e}: {mean:.2f} times faster (geometric mean), "
+        f"at most {worst:.2f} of our best method"
+    )
+    shown = Table(title=title, box=SIMPLE_HEAD, title_justify="left", title_style="bold")
+    shown.add_column("instance", min_width=12)
+    for heading in ("auto\n(wall)", "best peer\n(wall)", "ratio", "our best", "auto/\nbest"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in table.itertuples(index=False):
+        peer = f"{row.peer}\n{_time(row.peer_time)} ({_time(row.peer_wall)})" if row.peer else "none"
+        shown.add_row(
+            escape(row.instance),
+            f"{_time(row.auto)}\n({_time(row.wall)})",
+            escape(peer),
+            f"[{'green' if row.ratio >= 1.0 else 'red'}]{row.ratio:.2f}×[/]",
+            f"{escape(row.own)}\n{_time(row.own_time)}",
+            f"[{'green' if row.overhead <= 1.3 else 'red'}]{row.overhead:.2f}[/]",
+        )
+    return shown
+
+
+def _time(seconds: float) -> str:
+    from quartbench.study.kernels import duration
+
+    return duration(seconds) if math.isfinite(seconds) else ("–" if math.isinf(seconds) else "")
+
+
+@main.command()
+@click.argument("out", type=click.Path(file_okay=False, path_type=Path))
+@click.argument(
+    "sources", metavar="DIR...", nargs=-1, required=True, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--mixed", is_flag=True, help="Also unite results of different systems; their times do not compare.")
+def merge(out: Path, sources: tuple[Path, ...], mixed: bool) -> None:
+    """Unite the results of several studies.
+
+    The runs of all directories DIR are copied to OUT, each once; OUT may have runs already. Results of different
+    problem sets are refused, and so are those of different systems without --mixed.
+    """
+    from quartbench.study import store
+
+    try:
+        count = store.merge(out, list(sources), mixed)
+    except OSError as error:
+        raise click.ClickException(f"cannot write to {out}: {error.strerror}") from error
+    click.echo(f"{count} runs: {out}")
+
+
+REPORT_EXAMPLES = """\b
+Examples:
+  quartbench report results                             the page in results/_report
+  quartbench report results --out reports/report.html   the page somewhere else
+  quartbench kernels --out results/_kernels             the kernels for its roofline
+"""
+
+
+@main.command(epilog=REPORT_EXAMPLES)
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--out", type=click.Path(dir_okay=False, path_type=Path), help="The page [default: DIR/_report/report.html]."
+)
+def report(directory: Path, out: Path | None) -> None:
+    """Draw the report of a study, running nothing.
+
+    DIR holds the results of 'quartbench compare --out DIR'. The page is one HTML file that works offline: the verdict,
+    the paper's claims with their evidence, its figures redrawn, scaling, profiles, every table, and the record of the
+    runs. Beside it go its summary in Markdown, claims.csv, runs.csv, and figures/ with each figure as PDF and CSV.
+    """
+    from quartbench.study.report import write
+
+    console = Console(stderr=True)
+    with console.status("drawing the report"):
+        made = write(directory, out)
+    _print_verdict(made)
+    click.echo(f"the page: {made.page}")
+
+
+def _print_verdict(made) -> None:
+    from quartbench.study.report.words import gap_words, short
+
+    colours = {"holds": "green", "does not hold": "red", "holds only when": "yellow"}
+    table = Table(title="Claims", box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("claim")
+    for claim, found in made.claims:
+        condition = f" [yellow]It holds {escape(found.condition)}.[/]" if found.condition else ""
+        colour = colours.get(found.verdict, "bright_black")
+        sentence = f"{escape(claim.sentence)} [bright_black]{claim.source}[/]"
+        table.add_row(f"[{colour}]{found.verdict.removesuffix(' in this study')}[/]", sentence + condition)
+    Console().print(table)
+    table = Table(title="Who wins where", box=SIMPLE_HEAD, pad_edge=False, title_justify="left", title_style="bold")
+    for heading, justify in (
+        ("instance", "left"),
+        ("gap", "right"),
+        ("fastest", "left"),
+        ("time", "right"),
+        ("lead", "left"),
+    ):
+        table.add_column(heading, justify=justify)
+    for one in made.winners:
+        lead = "" if not one.second else f"{short(one.factor)}× faster than {one.second}"
+        tie = one.factor <= 1.0 + made.noise
+        lead = f"tie with {one.second}" if tie else lead
+        table.add_row(one.instance, gap_words(one.gap), one.first, _time(one.seconds), lead)
+    Console().print(table)
+    for sentence in made.answer:
+        Console().print(sentence)
+
+
+GATE_EXAMPLES = """\b
+Examples:
+  quartbench gate                                against the merge base
+  quartbench gate v0.1.0 HEAD --markdown -       two commits, as a comment
+  quartbench gate HEAD HEAD                      what noise alone does
+  quartbench gate --calibrate --runs 5 --write   thresholds from noise here
+"""
+
+
+@main.command(epilog=GATE_EXAMPLES)
+@click.argument("base", required=False)
+@click.argument("head", default="HEAD")
+@click.option("--bench", multiple=True, metavar="REGEX", help="Only benchmarks that match [default: ^gate\\.].")
+@click.option("--markdown", metavar="FILE", help="Write a comment for a pull request there (- for standard output).")
+@click.option("--junit", metavar="FILE", help="Write JUnit XML there.")
+@click.option("--json", "json_", metavar="FILE", help="Write everything there, samples included.")
+@click.option("--calibrate", is_flag=True, help="Measure HEAD against itself; show its noise and fitting thresholds.")
+@click.option("--runs", default=5, show_default=True, type=click.IntRange(1), help="Runs of --calibrate.")
+@click.option("--write", is_flag=True, help="With --calibrate: write the thresholds to benchmarks/gate.toml.")
+def gate(base, head, bench, markdown, junit, json_, calibrate, runs, write) -> None:
+    """Stop a commit that makes quartbench slower.
+
+    asv measures the gate tier of the suite on BASE and HEAD, in turns, and each benchmark gets a verdict. BASE is by
+    default the merge base of HEAD with the default branch, or the parent of HEAD where that is HEAD itself. Commits
+    are measured, never uncommitted changes of the package; the benchmarks are those of the working tree, for both.
+
+    \b
+    regression   a count (iterations, passes, sweeps) grew by more than 2 %;
+                 or a time of at least 10 ms grew by its threshold with
+                 p < 0.002, and did so again in a second run
+    unmeasured   it fails on HEAD, or an expected result is missing
+    worse        at least 1.1 times, but not enough or not surely enough to block
+    improvement  surely 1.1 times better, or a count more than 2 % lower
+    new          it gave no result on BASE
+
+    Thresholds are in benchmarks/gate.toml; a benchmark listed there is expected to give a result. The first run makes
+    an environment and compiles the kernels of both commits, which takes minutes; asv keeps both in .asv.
+
+    The exit code is 0 where nothing blocks, 1 for a regression, 2 where something could not be measured.
+    """  # noqa: D301
+    from quartbench.gate import commits, run
+    from quartbench.gate import report as reports
+    from quartbench.gate.thresholds import TABLE, write_table
+
+    files = {"markdown": markdown, "junit": junit, "json": json_}
+    files = {kind: name for kind, name in files.items() if name is not None}
+    if calibrate and (base is not None or files):
+        raise ProblemError("--calibrate measures HEAD alone and writes benchmarks/gate.toml only: drop the rest")
+    if write and not calibrate:
+        raise ProblemError("--write needs --calibrate")
+    for name in files.values():
+        if name != "-" and not Path(name).absolute().parent.is_dir():
+            raise ProblemError(f"cannot write {name}: there is no directory {Path(name).parent}")
+    root = commits.project()
+    pair = commits.choose(root, head if calibrate else base, head)
+    console = Console(stderr=True)
+    console.print("gate: {1} against {0}".format(*pair.names()), highlight=False)
+    if commits.uncommitted(root):
+        console.print("gate: uncommitted changes of the package are not measured", style="yellow")
+    # Where a report goes to standard output, the table must not.
+    screen = console if "-" in files.values() else Console()
+    if not screen.is_terminal:  # a log has room
+        screen.width = max(screen.width, 120)
+    try:
+        with _gate_watcher(console) as watch:
+            if calibrate:
+                found, noise = run.calibrate(root, pair, runs, watch, bench)
+            else:
+                report = run.compare(root, pair, watch, bench)
+    except KeyboardInterrupt:
+        console.print("gate: interrupted, nothing is decided", style="yellow")
+        sys.exit(2)
+    if calibrate:
+        screen.print(reports.noise_table(noise, runs))
+        passed = sum(one.exit_code == 0 for one in found)
+        screen.print(f"The gate let {passed} of {runs} runs pass.", highlight=False)
+        if write:
+            write_table(root / TABLE, noise)
+            console.print(f"written: {TABLE}")
+        sys.exit(2 if any(one.exit_code == 2 for one in found) else 0)
+    screen.print(reports.table(report, screen.width))
+    for kind, name in files.items():
+        text = reports.WRITERS[kind](report)
+        if name == "-":
+            click.echo(text, nl=False)
+            continue
+        try:
+            Path(name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise ProblemError(f"cannot write {name}: {error.strerror}") from error
+        console.print(f"written: {name}")
+    sys.exit(report.exit_code)
+
+
+@contextmanager
+def _gate_watcher(console: Console):
+    """Yield a function that shows how far asv is: a bar in a terminal, a line a turn elsewhere."""
+    if not console.is_terminal:
+        told = set()
+
+        def line(done: float, text: str) -> None:
+            if "round " in text and (done, text) not in told:
+                told.add((done, text))
+                console.print(f"gate: {100 * done:3.0f} % {text}", highlight=False)
+
+        yield line
+        return
+    with progress(console) as bar:
+        task = bar.add_task("starting asv", total=100)
+        yield lambda done, text: bar.update(task, completed=round(100 * done), description=escape(text[-42:]))
 
 
 if __name__ == "__main__":

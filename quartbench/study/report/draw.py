@@ -204,17 +204,18 @@ def _label_narrow_range(axis) -> None:
 
 def _artists(axis, series: Series, style: Style) -> list:
     paint, dashes = colour(style), DASHES[style[1]]
+    above = 3.0 + 0.1 * style[1]  # dashes lie over what they may coincide with
     x, y = series.x, series.y
     if series.kind == "points":
         marker = MARKERS[(style[0] + style[1]) % len(MARKERS)]
         return axis.plot(x, y, marker, color=paint, markersize=3.6, alpha=0.85, markeredgewidth=0, zorder=4)
     if series.kind == "steps":
-        return axis.step(x, y, where="post", color=paint, linestyle=dashes, linewidth=1.5, zorder=3)
+        return axis.step(x, y, where="post", color=paint, linestyle=dashes, linewidth=1.5, zorder=above)
     if series.kind == "median":
         return axis.plot(x, y, color=paint, linewidth=2.0, zorder=3)
     if series.kind == "theory":
         return axis.plot(x, y, color=paint, linestyle=(0, (1, 2)), linewidth=1.2, zorder=2)
-    drawn = axis.plot(x, y, color=paint, linestyle=dashes, linewidth=1.6, zorder=3)
+    drawn = axis.plot(x, y, color=paint, linestyle=dashes, linewidth=1.6, zorder=above)
     if series.low is not None and len(x):
         drawn.append(axis.fill_betweenx(y, series.low, series.high, color=paint, alpha=0.16, linewidth=0, zorder=2))
     return drawn

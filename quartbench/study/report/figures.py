@@ -32,7 +32,7 @@ SCALING = {
 LEVELS = 81
 
 #: Costs that spread by more than this factor over the contenders go on a logarithmic axis.
-WIDE = 30.0
+WIDE = 10.0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,172 @@
+"""Claims are pure functions of the runs: each verdict from runs that are made for it."""
+
+import json
+
+import numpy as np
+import pytest
+
+from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, claim, compare, split
+
+from .frames import frame, power, run
+
+TESTS = {claim.name: claim for claim in CLAIMS}
+
+
+def decide(name, *rows):
+    return TESTS[name].decide(frame(*rows))
+
+
+def falls(cost, **columns):
+    """Return a run that reaches gap 0.01 after ``cost`` iterations."""
+    return run(gaps=(1.0, 0.1, 0.01), iterations=(0, cost // 2, cost), **columns)
+
+
+def test_names_are_unique_and_every_claim_says_where_it_stands():
+    assert len(TESTS) == len(CLAIMS)
+    for one in CLAIMS:
+        assert one.source
+        assert one.sentence.endswith(".")
+        assert one.test.__doc__
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_a_claim_without_its_runs_is_not_measured_and_says_which_study_does(name):
+    found = decide(name, run(method="stranger", metric="diagonal", optimum=float("nan"), gap=float("nan")))
+    assert found.verdict == OPEN
+    assert TESTS[name].studies in found.evidence
+
+
+@pytest.mark.parametrize(("gd", "verdict"), [(110, HOLDS), (90, HOLDS), (200, FAILS), (40, FAILS)])
+def test_gd_and_homgd_are_similar_within_a_factor(gd, verdict):
+    found = decide("gd-homgd", falls(gd, method="gd", group="figure-1b"), falls(100, group="figure-1b"))
+    assert found.verdict == verdict
+    assert found.numbers == {"ill-conditioned rows (1b)": pytest.approx(gd / 100)}
+
+
+def test_restarts_that_help_on_one_figure_only_hold_only_when():
+    def both(group, without):
+        yield falls(without, method="accel-homgd", settings={"restart": "none"}, group=group)
+        yield falls(100, method="accel-homgd", settings={"restart": "scheduled"}, group=group)
+
+    found = decide("restarts", *both("figure-1a", 100), *both("figure-1b", 300))
+    assert found.verdict == ONLY
+    assert "(1b)" in found.condition
+    assert "(1a)" not in found.condition
+
+
+def coherent(low, high, **columns):
+    for group, ratio in (("figure-2a", low), ("figure-2b", high)):
+        for metric, cost in (("uniform", 100 * ratio), ("lewis", 100)):
+            yield falls(int(cost), metric=metric, group=group, instance=group, settings={"step": "armijo"}, **columns)
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(1.0, 5.0, HOLDS), (1.0, 1.0, FAILS), (3.0, 5.0, FAILS)])
+def test_lewis_beats_uniform_at_high_coherence_only(low, high, verdict):
+    assert decide("coherence", *coherent(low, high)).verdict == verdict
+
+
+def test_keys_are_those_of_the_runs_compared():
+    found = decide(
+        "gd-homgd",
+        falls(1000, method="gd", group="figure-1b", key="gd"),
+        falls(100, group="figure-1b", key="h"),
+        falls(1, method="homcg", group="figure-1b", key="other"),
+    )
+    assert sorted(found.keys) == ["gd", "h"]
+
+
+@pytest.mark.parametrize(("kappa", "verdict"), [(3.0, HOLDS), (4.0, FAILS)])
+def test_lewis_kappa_is_held_against_the_root_of_n(kappa, verdict):
+    assert decide("kappa-lewis", run(metric="lewis", kappa_bound=kappa, n=10)).verdict == verdict
+
+
+def test_uniform_kappa_is_held_against_its_bound():
+    # √(mγ) = √(20·0.8) = 4
+    assert decide("kappa-uniform", run(metric="uniform", kappa_bound=4.0, coherence=0.8)).verdict == HOLDS
+    assert decide("kappa-uniform", run(metric="uniform", kappa_bound=4.1, coherence=0.8)).verdict == FAILS
+
+
+@pytest.mark.parametrize(("slow", "verdict"), [(1, HOLDS), (100_000, FAILS)])
+def test_iterations_are_held_against_the_bound_of_the_theorem(slow, verdict):
+    rows = run(gaps=(0.5, 0.1, 1e-3), iterations=(0, 10 * slow, 100 * slow), kappa_bound=2.0)
+    found = decide("bound-homgd", rows)
+    assert found.verdict == verdict
+    # δ = (1 − 10⁻³)^{−3/2} − 1 and 12√27·2·(ln 4δ₀ + δ^{−1/2} − 2) iterations are allowed for it.
+    delta, start = (1 - 1e-3) ** -1.5 - 1, 0.5**-1.5 - 1
+    allowed = np.ceil(12 * np.sqrt(27) * 2 * (np.log(4 * start) + delta**-0.5 - 2))
+    first = (1 - 0.1) ** -1.5 - 1
+    early = np.ceil(12 * np.sqrt(27) * 2 * (np.log(4 * start) + max(first**-0.5 - 2, 0)))
+    assert found.numbers["share of the bound"] == pytest.approx(max(100 * slow / allowed, 10 * slow / early))
+
+
+@pytest.mark.parametrize(("exponent", "verdict"), [(-2.5, HOLDS), (-1.0, FAILS)])
+def test_rate_is_the_exponent_of_the_tail(exponent, verdict):
+    iterations, gaps = power(exponent, 1.0)
+    found = decide("rate-homgd", run(gaps=gaps, iterations=iterations))
+    assert found.verdict == verdict
+    assert found.numbers["median exponent"] == pytest.approx(exponent)
+
+
+@pytest.mark.parametrize(("exponent", "verdict"), [(1.0, HOLDS), (0.3, HOLDS), (1.6, FAILS)])
+def test_growth_significantly_above_the_theory_refutes_it(exponent, verdict):
+    rows = (
+        falls(int(10 * k**exponent), group="scaling-kappa", instance=str(k), kappa_bound=float(k))
+        for k in (10, 40, 160, 640)
+    )
+    assert decide("kappa-iterations", *rows).verdict == verdict
+
+
+def test_growth_that_is_all_noise_is_not_decided():
+    wild = zip((10, 40, 160), (10, 1000, 20), strict=True)
+    rows = (falls(c, group="scaling-kappa", instance=str(k), kappa_bound=float(k)) for k, c in wild)
+    found = decide("kappa-iterations", *rows)
+    assert found.verdict == OPEN
+    assert "too wide" in found.evidence
+
+
+def test_a_certificate_below_the_truth_is_found():
+    assert decide("certificate", run(gap=0.02)).verdict == HOLDS
+    assert decide("certificate", run(gap=0.02), run(gap=1e-6, solver="liar")).verdict == FAILS
+
+
+def test_fixed_steps_that_end_higher_are_found():
+    fixed = {"step": "fixed"}
+    assert decide("fixed-steps", run(settings=fixed)).verdict == HOLDS
+    assert decide("fixed-steps", run(settings=fixed), run(settings=fixed, gaps=(0.1, 0.5), seed=1)).verdict == FAILS
+
+
+def test_comparison_is_at_the_tightest_gap_that_both_reach_on_every_cell():
+    fast = frame(run(gaps=(1.0, 0.1, 1e-3, 1e-5), iterations=(0, 1, 2, 3)))
+    slow = frame(run(gaps=(1.0, 0.1, 1e-3), iterations=(0, 5, 20), solver="slow"))
+    found = compare(slow, fast)
+    assert found.gap == pytest.approx(1e-3)
+    assert (found.first, found.second, found.ratio) == (20.0, 2.0, 10.0)
+    assert compare(slow, frame(run(instance="elsewhere"))) is None
+
+
+def test_broken_runs_are_no_evidence():
+    rows = falls(1, method="gd", group="figure-1b", status="failed"), falls(100, group="figure-1b")
+    assert decide("gd-homgd", *rows).verdict == OPEN
+
+
+def test_split_names_the_shorter_side():
+    assert split({"x": True, "y": True}) == (HOLDS, "")
+    assert split({"x": False}) == (FAILS, "")
+    assert split({"x": True, "y": False, "z": False}) == (ONLY, "for x")
+    assert split({"x": True, "y": True, "z": False}) == (ONLY, "not for z")
+
+
+def test_a_new_claim_takes_its_place_in_the_list():
+    before = len(CLAIMS)
+    try:
+        claim("mine", "§9", "It holds.", "quick")(lambda runs: None)
+        assert CLAIMS[-1].decide(frame(run())).verdict == OPEN
+    finally:
+        del CLAIMS[before:]
+
+
+def test_settings_tell_variants_of_a_method_apart():
+    from quartbench.study.report.claims import pick
+
+    runs = frame(run(settings={"restart": "none"}), run(settings={"restart": "adaptive"}, solver="b"))
+    assert [json.loads(text)["restart"] for text in pick(runs, "homgd", restart="none").settings] == ["none"]

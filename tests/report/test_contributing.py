@@ -1,0 +1,35 @@
+"""The recipes of CONTRIBUTING.md work as they are written."""
+
+import re
+from pathlib import Path
+
+TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+SOLVER, CLAIM = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
+
+
+def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
+    (tmp_path / "steepest.py").write_text(SOLVER, encoding="utf-8")
+    command = re.search(r'python -c "(from quartbench.testing.*?)"', TEXT).group(1)
+    report = run_python(f"import sys; sys.path.insert(0, sys.argv[1])\n{command}", tmp_path)
+    assert "'dense, free, uniform': " in report
+    assert "steepest needs the whole space" in report
+
+
+def test_the_claim_of_the_recipe_decides(run_python):
+    script = """
+import sys
+from quartbench.study.report import claims
+exec(sys.argv[1], vars(claims))
+from tests.report.frames import frame, run
+cells = lambda passes, **columns: run(gaps=(1.0, 0.1, 0.01), passes=(1, 2, passes), **columns)
+for fewer, more in ((10, 30), (30, 10)):
+    print(claims.CLAIMS[-1].decide(frame(cells(fewer, method="homcg"), cells(more, method="accel-homgd"))).verdict)
+print(claims.CLAIMS[-1].decide(frame(run())).verdict)
+"""
+    assert run_python(script, CLAIM).splitlines() == ["holds", "does not hold", "not measured in this study"]
+
+
+def test_every_file_that_it_names_exists():
+    root = Path(__file__).parents[2]
+    for name in re.findall(r"`((?:quartbench|tests)/[\w/.]+)`", TEXT):
+        assert (root / name).exists(), name

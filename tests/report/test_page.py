@@ -1,0 +1,247 @@
+"""The page of a study that was really run: whole, offline, and true to its runs."""
+
+import json
+import re
+import shutil
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from quartbench.cli import main
+from quartbench.errors import ProblemError
+from quartbench.study.report import costs, draw, write
+from quartbench.study.report.figures import figures
+from quartbench.study.report.tables import break_even, leaders, winners
+
+from .frames import frame, run
+
+SECTIONS = ["verdict", "claims", "figures", "scaling", "comparison", "kernel-speed", "record"]
+FIGURES = ["figure-1b", "figure-2b", "scaling-m", "profiles", "ratios", "kernels"]
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return report.page.read_text(encoding="utf-8")
+
+
+class Elements(HTMLParser):
+    """Every element with its attributes, and whether tags close in order."""
+
+    VOID = frozenset({"meta", "link", "input", "br", "path", "use", "line", "rect"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.found, self.open = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+@pytest.fixture(scope="module")
+def elements(page):
+    found = Elements(page)
+    assert not found.open
+    return found.found
+
+
+def test_sections_come_in_order(page):
+    places = [page.index(f'<section id="{name}">') for name in SECTIONS]
+    assert places == sorted(places)
+
+
+def test_page_needs_nothing_from_outside(elements):
+    for tag, attributes in elements:
+        assert tag not in ("iframe", "img", "object")
+        if tag == "script":
+            assert "src" not in attributes
+        for name in ("src", "href"):
+            assert not re.match(r"(https?:)?//", attributes.get(name) or ""), (tag, attributes)
+
+
+def test_style_and_script_load_nothing(page):
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    assert "fetch(" not in page
+
+
+def test_ids_are_unique_and_links_inside_the_page_lead_somewhere(elements):
+    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for tag, attributes in elements:
+        if (attributes.get("href") or "").startswith("#"):
+            assert attributes["href"][1:] in ids, (tag, attributes)
+
+
+def test_files_that_the_page_links_to_lie_beside_it(elements, report):
+    for _, attributes in elements:
+        link = attributes.get("href") or ""
+        if link and not link.startswith(("#", "data:")):
+            assert (report.page.parent / link).stat().st_size > 0
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_each_figure_is_in_the_page_and_lies_beside_it_as_pdf_and_csv(name, page, report):
+    assert f'<figure id="{name}">' in page
+    folder = report.page.parent / "figures"
+    assert (folder / f"{name}.pdf").read_bytes().startswith(b"%PDF")
+    assert len(pd.read_csv(folder / f"{name}.csv")) > 2
+
+
+def test_every_contender_can_be_toggled(runs, page):
+    for name in costs.prepare(runs).contender.unique():
+        assert f'data-contender="{draw.slug(name)}' in page
+
+
+def test_figures_have_no_colour_of_their_own(page):
+    for svg in re.findall(r"<svg role.*?</svg>", page, flags=re.S):
+        assert not re.search(r"#[0-9a-f]{6}", svg, flags=re.I)
+        assert "var(--" in svg
+
+
+def test_every_run_has_its_row(runs, page):
+    for key in runs.key:
+        assert f'id="run-{key}"' in page
+
+
+def test_failures_are_listed_with_their_reason_and_escaped(page, runs):
+    assert (runs.status == "failed").any()
+    assert "this solver &lt;breaks&gt; &amp; says so" in page
+    assert "<breaks>" not in page
+
+
+def test_claims_link_to_the_runs_they_rest_on(report, runs):
+    table = pd.read_csv(report.page.parent / "claims.csv").set_index("claim")
+    assert table.loc["gd-homgd", "verdict"] in ("holds", "does not hold")
+    keys = table.loc["gd-homgd", "runs"].split()
+    behind = runs.set_index("key").loc[keys]
+    assert set(behind.method) == {"gd", "homgd"}
+    assert set(behind.group) == {"figure-1b"}
+
+
+def test_a_number_in_a_figure_is_traced_to_its_run(report, runs):
+    data = pd.read_csv(report.page.parent / "figures" / "figure-1b.csv")
+    here = data[(data.name == "gd · identity") & data.iterations.notna()]
+    prepared = costs.prepare(runs)
+    mine = prepared[(prepared.contender == "gd · identity") & (prepared.repeat == 0)]
+    gap, shown = here["relative gap"].iloc[-1], here.iterations.iloc[-1]
+    found = [costs.cost(one, [gap * (1 + 1e-5)], "iterations")[0] for one in costs.each(mine)]
+    assert shown == pytest.approx(np.median(found), rel=0.02)
+
+
+def test_summary_says_the_same(report):
+    text = report.page.with_suffix(".md").read_text(encoding="utf-8")
+    for sentence in report.answer:
+        assert sentence in text
+    for claim, found in report.claims:
+        assert claim.sentence.replace("|", "\\|") in text
+        assert f"**{found.verdict}**" in text
+    tables = [line.count("|") for line in text.splitlines() if line.startswith("| ")]
+    assert min(tables) >= 4
+
+
+def test_record_says_how_to_make_it_again(page):
+    assert "quartbench compare --study small.toml --out results" in page
+    assert "seeds" in page
+
+
+@pytest.fixture
+def few(results, tmp_path):
+    """Return a directory with three of the results, without kernels: what is drawn in a moment."""
+    few = tmp_path / "few"
+    (few / "runs").mkdir(parents=True)
+    shutil.copy(results / "_study.json", few)
+    for path in sorted((results / "runs").iterdir())[:3]:
+        shutil.copy(path, few / "runs")
+    return few
+
+
+def test_report_command_runs_nothing_prints_the_verdict_and_leaves_the_results_readable(results, few, monkeypatch):
+    from quartbench import solvers
+    from quartbench.study import kernels
+
+    def refuse(*arguments, **options):
+        raise AssertionError("a report must not run anything")
+
+    monkeypatch.setattr(solvers.base, "solve", refuse)
+    monkeypatch.setattr(kernels, "measure", refuse)
+    done = CliRunner().invoke(main, ["report", str(few)])
+    assert done.exit_code == 0, done.output
+    assert "verdict" in done.output
+    assert "report.html" in done.output.replace("\n", "")
+    assert (few / "_report" / "report.md").exists()
+    assert len(pd.read_parquet(few)) == 3
+
+
+def test_a_report_without_kernels_says_how_to_measure_them(few, tmp_path):
+    assert "quartbench kernels --out" in write(few, tmp_path / "page.html").page.read_text()
+
+
+def test_bad_input_is_one_clear_line(few, tmp_path):
+    with pytest.raises(ProblemError, match=r"must end in \.html"):
+        write(few, tmp_path / "page.pdf")
+    with pytest.raises(ProblemError, match="no study in"):
+        write(tmp_path)
+    (tmp_path / "figures").write_text("in the way")
+    with pytest.raises(ProblemError, match="cannot write"):
+        write(few, tmp_path / "page.html")
+
+
+def test_broken_kernels_file_is_named(few, tmp_path):
+    (few / "_kernels").mkdir()
+    (few / "_kernels" / "kernels.json").write_text("{")
+    with pytest.raises(ProblemError, match=r"kernels\.json"):
+        write(few, tmp_path / "page.html")
+
+
+def test_styles_differ_and_stay_fixed():
+    names = ["gd · identity", "homgd · identity", "x", "y", "z"]
+    found = draw.styles(names)
+    assert len(set(found.values())) == len(names)
+    assert draw.styles(["homgd · identity"])["homgd · identity"] == found["homgd · identity"]
+
+
+def test_break_even_by_hand():
+    plain = frame(run(gaps=(1.0, 0.05, 0.005), seconds=(0.0, 1.0, 10.0)))
+    quick = frame(run(gaps=(1.0, 0.05, 0.005), seconds=(0.0, 0.5, 1.0), setup_seconds=3.0, metric="uniform"))
+    found = break_even(plain, quick)
+    # At 10⁻¹: 1 s against 3.5 s; at 10⁻²: 10 s against 4 s. The set-up of 3 s is repaid by one saving of 9 s.
+    assert found.gap == pytest.approx(0.01)
+    assert found.solves == 1
+    assert found.shared == pytest.approx(0.01)
+    assert found.saving == pytest.approx(2.5)
+    assert np.isnan(break_even(quick, plain).gap)
+    assert break_even(frame(run(gaps=(1.0, 0.05), seconds=(0.0, 1.0))), quick).solves == 6  # 3 s by savings of ½ s
+
+
+def test_a_lead_within_the_noise_is_a_tie():
+    rows = [
+        run(solver="a", seconds=(0, 1.0, 2.0), gaps=(1, 0.1, 0.005)),
+        run(solver="b", seconds=(0, 1.0, 2.1), gaps=(1, 0.1, 0.005)),
+    ]
+    found = winners(frame(*rows))
+    assert (found[0].first, found[0].second, found[0].factor) == ("a · identity", "b · identity", pytest.approx(1.05))
+    assert leaders(found, 0.1)[0] == {"a · identity": 1, "b · identity": 1}
+    assert leaders(found, 0.01)[0] == {"a · identity": 1}
+
+
+def test_figures_of_runs_that_all_failed_are_left_out():
+    assert figures(frame(run(group="figure-1a", status="failed")), None) == []
+
+
+def test_settings_in_the_record_are_those_of_the_study(results, page):
+    config = json.loads((results / "_study.json").read_text())["config"]
+    assert config["name"] == "small"
+    assert "&#34;name&#34;: &#34;small&#34;" in page
