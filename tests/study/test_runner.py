@@ -1,5 +1,6 @@
 """A study survives what its solvers do, goes on where it was killed, and loses nothing on a full disk."""
 
+import contextlib
 import errno
 import json
 import os
@@ -375,27 +376,30 @@ def test_a_trace_keeps_its_ends():
 # Disks ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def largest_file():
-    """Return a function that limits the size of files, as a full disk does; the limit goes with the test."""
+@contextlib.contextmanager
+def largest_file(size):
+    """Limit the size of files, as a full disk does. Not for longer than needed: pytest may be writing to one, too."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_full_disk_keeps_what_was_written(finished, tmp_path, largest_file):
+def test_a_full_disk_keeps_what_was_written(finished, tmp_path):
     path, out = study_file(tmp_path), tmp_path / "out"
     calls = []
+    with contextlib.ExitStack() as full:
 
-    def fill(label, steps):
-        calls.append(label)
-        if len(calls) == 7:  # three runs are done, the fourth is under way
-            largest_file(1000)
+        def fill(label, steps):
+            calls.append(label)
+            if len(calls) == 7:  # three runs are done, the fourth is under way
+                full.enter_context(largest_file(1000))
 
-    with pytest.raises(OSError, match="File too large") as error:
-        runner.Runner(grid.read_study(str(path)), out, 1).run(fill)
+        with pytest.raises(OSError, match="File too large") as error:
+            runner.Runner(grid.read_study(str(path)), out, 1).run(fill)
     assert error.value.errno == errno.EFBIG
-    largest_file(resource.RLIM_INFINITY)
     assert len(store.read(out)) == 3
     assert not list((out / "runs").glob(".*")), "the half file is gone"
     run(path, out)
@@ -406,9 +410,9 @@ def compare(*arguments):
     return CliRunner().invoke(main, ["compare", *map(str, arguments)])
 
 
-def test_a_full_disk_is_a_clear_error(tmp_path, largest_file):
-    largest_file(100)
-    result = compare("--study", "quick", "--out", tmp_path / "out")
+def test_a_full_disk_is_a_clear_error(tmp_path):
+    with largest_file(100):
+        result = compare("--study", "quick", "--out", tmp_path / "out")
     assert result.exit_code == 1
     assert f"Error: cannot write to {tmp_path / 'out'}: File too large" in result.output
 
