@@ -38,6 +38,9 @@ FACTOR = 20.0
 #: passes: it halves those of the directions to come.
 PAYING = 4.0
 
+#: Digits up to which the directions to come are too few to repay it.
+FEW_DIGITS = 7.0
+
 #: Share of their mean that is added to the weights of the terms in it.
 SMOOTHING = 0.1
 
@@ -169,7 +172,7 @@ class Auto(Solver):
         form, watch = plane.form, Conditioning(PRODUCTS)
         for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
             yield found
-            if len(watch.steps) > PAYING + self._factor_cost(form) / PAYING:
+            if self._digits > FEW_DIGITS and len(watch.steps) > PAYING + self._factor_cost(form) / PAYING:
                 break
         else:
             return y, None
