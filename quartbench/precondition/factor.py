@@ -116,7 +116,7 @@ def factored_single(form: Form, tau: np.ndarray) -> Metric:
     with blas_threads(sweep_work(form)):
         gram = form.weighted_gram(tau, single=True)
         squares = gram.diagonal().real
-        if squares.min() > SINGLE_SQUARE:
+        if squares.min() > SINGLE_SQUARE and np.isfinite(squares).all():
             scale = np.sqrt(squares)
             gram /= scale
             gram /= scale[:, None]

@@ -179,7 +179,7 @@ class Auto(Solver):
         y = Evaluated(found.point, *found.evaluated)
         squares = np.square(y.image).reshape(-1, form.rank).sum(axis=1)
         self.reason += ", then by the Hessian on the way"
-        return y, factored_single(form, squares + SMOOTHING * squares.mean())
+        return y, factored_single(form, squares / squares.mean() + SMOOTHING)
 
     @staticmethod
     def _factor_cost(form: StackedForm | ComplexForm | GraphForm) -> float:
