@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pandas as pd
 
 from quartbench.study.report import costs
@@ -57,9 +56,3 @@ def frame(*rows):
     for place, row in enumerate(rows):
         row["key"] = row["key"] or f"{place:020x}"
     return costs.prepare(pd.DataFrame(list(rows)))
-
-
-def power(exponent, scale, count=60):
-    """Return iterations 1, 2, … and gaps scale·k^exponent there."""
-    k = np.unique(np.geomspace(1, 3000, count).round().astype(int))
-    return k.tolist(), np.minimum(scale * k.astype(float) ** exponent, 1.0).tolist()

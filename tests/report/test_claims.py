@@ -7,7 +7,7 @@ import pytest
 
 from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, claim, compare, split
 
-from .frames import frame, power, run
+from .frames import frame, run
 
 TESTS = {claim.name: claim for claim in CLAIMS}
 
@@ -97,14 +97,6 @@ def test_iterations_are_held_against_the_bound_of_the_theorem(slow, verdict):
     first = (1 - 0.1) ** -1.5 - 1
     early = np.ceil(12 * np.sqrt(27) * 2 * (np.log(4 * start) + max(first**-0.5 - 2, 0)))
     assert found.numbers["share of the bound"] == pytest.approx(max(100 * slow / allowed, 10 * slow / early))
-
-
-@pytest.mark.parametrize(("exponent", "verdict"), [(-2.5, HOLDS), (-1.0, FAILS)])
-def test_rate_is_the_exponent_of_the_tail(exponent, verdict):
-    iterations, gaps = power(exponent, 1.0)
-    found = decide("rate-homgd", run(gaps=gaps, iterations=iterations))
-    assert found.verdict == verdict
-    assert found.numbers["median exponent"] == pytest.approx(exponent)
 
 
 @pytest.mark.parametrize(("exponent", "verdict"), [(1.0, HOLDS), (0.3, HOLDS), (1.6, FAILS)])

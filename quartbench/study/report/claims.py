@@ -17,7 +17,6 @@ from quartbench.study import summary
 
 from . import costs
 from .figures import growths
-from .fits import power_law
 from .words import gap_words, short
 
 HOLDS, FAILS, ONLY, OPEN = "holds", "does not hold", "holds only when", "not measured in this study"
@@ -424,42 +423,6 @@ def accelerated_bound(runs):
         pick(runs, "accel-homgd", restart="scheduled"),
         lambda kappa, start, delta: 32.0 * np.sqrt(np.sqrt(27.0) * kappa) * (start**0.25 + 2.0**0.25) / delta**0.25,
     )
-
-
-@claim("rate-homgd", "Thm 4.6", "The gap of HomGD falls at least like 1/K².", "quick or paper")
-def homgd_rate(runs):
-    """The fitted exponent of the gap in the iterations, over the last two decades of the gap."""
-    return _rate(pick(runs, "homgd"), -2.0)
-
-
-@claim(
-    "rate-accelerated", "Thm 4.7", "The gap of Accel-HomGD with restarts falls at least like 1/K⁴.", "quick or paper"
-)
-def accelerated_rate(runs):
-    """The fitted exponent of the gap in the iterations, over the last two decades of the gap."""
-    return _rate(pick(runs, "accel-homgd", restart="scheduled"), -4.0)
-
-
-def _rate(part: pd.DataFrame, wanted: float) -> Finding | None:
-    """Fit the tail of every trace, apart for runs that reached their gap and runs that were stopped before."""
-    found: dict[str, list[float]] = {}
-    for run in part.itertuples():
-        last = max(float(run.trace_true.min(initial=1.0)), ROUNDING)
-        inside = (run.trace_true < min(0.1, 100.0 * last)) & (run.trace_true > ROUNDING)
-        fit = power_law(np.asarray(run.trace_iteration)[inside], run.trace_true[inside])
-        if fit is not None and fit.points >= 10:
-            case = "runs that reached their gap" if run.success else "runs that were stopped before"
-            found.setdefault(case, []).append(fit.exponent)
-    if not found:
-        return None
-    verdict, condition = split({case: max(some) <= wanted for case, some in found.items()})
-    every = np.concatenate(list(found.values()))
-    share = float((every <= wanted).mean())
-    text = (
-        f"Over its last two decades the gap falls like K to the power {np.median(every):.2f} in the median of "
-        f"{len(every)} runs; {share:.0%} of them fall at least like the power {wanted:.0f}."
-    )
-    return Finding(verdict, text, {"median exponent": float(np.median(every)), "share": share}, keys(part), condition)
 
 
 @claim(
