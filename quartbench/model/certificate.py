@@ -338,17 +338,18 @@ def _conjugate_gradients(form: Form, v: np.ndarray) -> _Correction:
         if ry <= 1e-26 * first:
             break
         p = y + betas[-1] * p
-    ritz = _smallest_ritz_value(np.array(alphas), np.array(betas))
+    ritz = ritz_values(np.array(alphas), np.array(betas))[0]
     left = v - form.adjoint(tau * z_image)
     return _Correction(tau * z_image, float(np.sqrt(left @ (left / diagonal) / (0.5 * ritz))))
 
 
-def _smallest_ritz_value(alphas: np.ndarray, betas: np.ndarray) -> float:
-    main = 1.0 / alphas
-    main[1:] += betas[:-1] / alphas[:-1]
-    return float(
-        scipy.linalg.eigvalsh_tridiagonal(main, np.sqrt(betas[:-1]) / alphas[:-1], select="i", select_range=(0, 0))[0]
-    )
+def ritz_values(steps: np.ndarray, ratios: np.ndarray) -> tuple[float, float]:
+    """Return the smallest and the largest Ritz value of conjugate gradients with steps αₖ and residual ratios βₖ."""
+    main = 1.0 / steps
+    main[1:] += ratios[:-1] / steps[:-1]
+    beside, last = np.sqrt(ratios[:-1]) / steps[:-1], len(main) - 1
+    low, high = (scipy.linalg.eigvalsh_tridiagonal(main, beside, select="i", select_range=(i, i))[0] for i in (0, last))
+    return float(low), float(high)
 
 
 def _row_norms(form: Form) -> np.ndarray:

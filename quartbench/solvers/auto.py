@@ -9,11 +9,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy.linalg
 
 from quartbench import precondition
 from quartbench.model import ComplexForm, GramForm, GraphForm, Metric, Problem, StackedForm
-from quartbench.model.certificate import DENSE_DIMENSION
+from quartbench.model.certificate import DENSE_DIMENSION, ritz_values
 from quartbench.model.laplacians import DENSE_VERTICES
 from quartbench.precondition.factor import factored_single, uniform_weights
 
@@ -240,7 +239,5 @@ class Conditioning:
         steps, ratios = map(np.array, self.longest)
         if len(steps) < 2:
             return 1.0
-        main = 1.0 / steps
-        main[1:] += ratios[:-1] / steps[:-1]
-        values = scipy.linalg.eigvalsh_tridiagonal(main, np.sqrt(ratios[:-1]) / steps[:-1])
-        return float(values[-1] / max(values[0], 1e-16 * values[-1])) * (UNSEEN if self.cut else 1.0)
+        low, high = ritz_values(steps, ratios)
+        return high / max(low, 1e-16 * high) * (UNSEEN if self.cut else 1.0)

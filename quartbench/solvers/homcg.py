@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from .base import Solver, register
@@ -102,14 +100,12 @@ class HomCG(Solver):
                 return y, 0.0
             h = (inner / there) * z - y.point
             slope = -(inner / there) * float(r @ (z - y.point))
-            out = h < 0.0
-            limit = float((y.point[out] / -h[out]).min()) if out.any() else math.inf
         else:
-            h, slope, limit = d - (float(c @ d) / inner) * y.point, -float(r @ d), math.inf
+            h, slope = d - (float(c @ d) / inner) * y.point, -float(r @ d)
         along = form.image(h)
         line = form.line_from_images(y.image, along).tolist()
         line[1] = slope
-        share = minimiser(line, limit)
+        share = minimiser(line, plane.limit(y.point, h))
         image, point = y.image + share * along, y.point + share * h
         if plane.bounded:
             np.maximum(point, 0.0, out=point)

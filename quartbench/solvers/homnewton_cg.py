@@ -17,7 +17,6 @@ from .steps import Evaluated, evaluate
 #: Residuals of the Newton system are not driven below this share of their start: the next Hessian knows better.
 SMALLEST_SHARE = 1e-4
 
-
 #: Share of its descent that a direction must keep where it is projected onto the orthant.
 KEPT = 0.3
 

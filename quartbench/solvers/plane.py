@@ -120,12 +120,15 @@ class Plane:
         if not (gain > 0.0 and there > 0.0):
             return y, 0.0
         share = inner / there
-        h = share * z - y.point
-        limit = math.inf
-        if self.bounded and (h < 0.0).any():
-            out = h < 0.0
-            limit = max(1.0, float((y.point[out] / -h[out]).min()))
+        limit = max(1.0, self.limit(y.point, share * z - y.point))
         return self._along(y, share * z, -share * gain, limit)
+
+    def limit(self, point: np.ndarray, h: np.ndarray) -> float:
+        """Return the largest t with point + t h in the cone."""
+        if not self.bounded:
+            return math.inf
+        out = h < 0.0
+        return float((point[out] / -h[out]).min()) if out.any() else math.inf
 
     def _along(self, y: Evaluated, z: np.ndarray, slope: float, limit: float) -> tuple[Evaluated, float]:
         """Search from y through z; the slope comes from vectors, as images lose its digits near the solution."""
