@@ -406,6 +406,28 @@ def hessian_product_complex_parallel(rows, x, s, known, v, bounds):
 
 
 @kernel
+def _scale_range(rows, weights, start, stop, out):
+    """Write the rows from start to stop, each times its weight, to out, whose precision may be another."""
+    for i in range(start, stop):
+        w = weights[i]
+        for j in range(rows.shape[1]):
+            out[i, j] = w * rows[i, j]
+
+
+@kernel
+def scale(rows, weights, out):
+    """Write the rows, each times its weight, to out."""
+    _scale_range(rows, weights, 0, rows.shape[0], out)
+
+
+@parallel_kernel
+def scale_parallel(rows, weights, out, bounds):
+    """Write the rows, each times its weight, to out, one share a thread."""
+    for part in prange(bounds.size - 1):
+        _scale_range(rows, weights, bounds[part], bounds[part + 1], out)
+
+
+@kernel
 def _sum_range(rows, start, stop):
     n = rows.shape[1]
     total = 0.0

@@ -48,6 +48,10 @@ def _rows() -> Iterator[Task]:
         yield _task(rows.evaluate_parallel, a, 2, x, bounds, of=of)
         yield _task(rows.hessian_product, a, 2, x, s, False, x, of=of)
         yield _task(rows.hessian_product_parallel, a, 2, x, s, False, x, bounds, of=of)
+        for other in (np.float64, np.float32):
+            out, of = np.empty((4, 3), dtype=other), f"{np.dtype(dtype).name} to {np.dtype(other).name}"
+            yield _task(rows.scale, a, s, out, of=of)
+            yield _task(rows.scale_parallel, a, s, out, 2 * bounds, of=of)
     yield _task(rows.sum_parallel, np.ones((4, 3)), 2 * bounds)
 
 

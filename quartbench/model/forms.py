@@ -351,7 +351,7 @@ class StackedForm(Form):
             return np.asfortranarray(np.tril(gram), dtype=np.float32) if single else gram
         if single:
             return blocked_gram(self.rows, np.sqrt(weights), np.float32, scipy.linalg.blas.ssyrk)
-        return blocked_gram(self.rows, np.sqrt(weights), np.float64, scipy.linalg.blas.dsyrk)
+        return _mirrored(blocked_gram(self.rows, np.sqrt(weights), np.float64, scipy.linalg.blas.dsyrk))
 
     def require_definite(self) -> None:
         """Raise where there are fewer rows than columns, or a column of zeros."""
@@ -370,15 +370,14 @@ class StackedForm(Form):
             )
 
     def _used_columns(self) -> np.ndarray:
-        # A column that is nonzero in the first few rows needs no further look: almost always one small read decides.
+        # A column that is nonzero in the first few rows needs no further look: almost always a small read decides.
         if self.sparse:
             return np.bincount(self.rows.indices, minlength=self.dim) > 0
         used = np.zeros(self.dim, dtype=bool)
-        step = max(1, BLOCK_BYTES // (self.rows.itemsize * self.dim * 16))
-        for start in range(0, self.rows.shape[0], step):
+        start, step = 0, 8
+        while start < self.rows.shape[0] and not used.all():
             used |= (self.rows[start : start + step] != 0).any(axis=0)
-            if used.all():
-                break
+            start, step = start + step, min(4 * step, max(1, BLOCK_BYTES // (16 * self.rows.itemsize * self.dim)))
         return used
 
     def _arrays(self):
@@ -452,7 +451,7 @@ class ComplexForm(Form):
         weights = self._scale * np.sqrt(np.asarray(tau, dtype=np.float64))
         if single:
             return blocked_gram(self.rows, weights, np.complex64, scipy.linalg.blas.cherk)
-        return blocked_gram(self.rows, weights, np.complex128, scipy.linalg.blas.zherk)
+        return _mirrored(blocked_gram(self.rows, weights, np.complex128, scipy.linalg.blas.zherk))
 
     def require_definite(self) -> None:
         """Raise where there are fewer measurements than unknowns."""
@@ -664,19 +663,32 @@ def _survey(matrix: np.ndarray | sp.csr_matrix, rank: int) -> float:
 
 
 def blocked_gram(matrix: np.ndarray, weights: np.ndarray, dtype: type, rank_update: Callable) -> np.ndarray:
-    """Return Σ wₖ² rowₖ rowₖᴴ by BLAS-3 on blocks of rows, whose scaled copies share one buffer of 16 MB at most.
-
-    In single precision the upper triangle is left empty.
-    """
+    """Return the lower triangle of Σ wₖ² rowₖ rowₖᴴ, by BLAS-3 on blocks of rows whose scaled copies share 16 MB."""
     count, n = matrix.shape
     out = np.zeros((n, n), dtype=dtype, order="F")
     step = min(count, max(1, GRAM_BYTES // (np.dtype(dtype).itemsize * n)))
     buffer = np.empty((step, n), dtype=dtype)
     for start in range(0, count, step):
         block = buffer[: min(step, count - start)]
-        np.multiply(matrix[start : start + step], weights[start : start + step, None], out=block)
+        _scale_rows(matrix[start : start + step], weights[start : start + step], block)
         out = rank_update(1.0, block.T, beta=1.0, c=out, overwrite_c=1, lower=1)
-    return out if np.dtype(dtype).char in "fF" else np.tril(out) + np.tril(out, -1).conj().T
+    return out
+
+
+def _mirrored(lower: np.ndarray) -> np.ndarray:
+    """Return the Hermitian matrix of a lower triangle."""
+    return np.tril(lower) + np.tril(lower, -1).conj().T
+
+
+def _scale_rows(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
+    """Write the rows of a real or complex matrix, each times its weight, to ``out``, in the precision of that."""
+    if np.iscomplexobj(out):
+        matrix, out = matrix.view(np.float64), out.view(np.float32 if out.dtype == np.complex64 else np.float64)
+    parts = thread_count(matrix.size, len(matrix))
+    if parts == 1:
+        rows.scale(matrix, weights, out)
+    else:
+        rows.scale_parallel(matrix, weights, out, shares(len(matrix), parts))
 
 
 def _simple_edges(given: Any, points: int) -> np.ndarray:

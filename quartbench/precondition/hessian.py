@@ -15,6 +15,7 @@ from scipy.linalg import blas, lapack
 
 from quartbench.errors import ProblemError
 from quartbench.model import Cholesky, ComplexForm, Form, GraphForm, StackedForm
+from quartbench.model.forms import blocked_gram
 from quartbench.model.threads import blas_threads
 
 from .factor import BLOCK_BYTES
@@ -57,8 +58,10 @@ def dense_hessian(form: Form, x: np.ndarray, image: np.ndarray) -> np.ndarray:
     if isinstance(form, StackedForm) and form.sparse:
         mixed = _roots(image.reshape(-1, form.rank), form.scale) @ form.rows
         return np.asfortranarray((mixed.T @ mixed).toarray())
-    out = np.zeros((form.dim, form.dim), order="F")
     with blas_threads(0.5 * form.terms * form.rank * form.dim**2):
+        if form.rank == 1:
+            return blocked_gram(form.rows, math.sqrt(12.0) * form.scale * np.abs(image), np.float64, blas.dsyrk)
+        out = np.zeros((form.dim, form.dim), order="F")
         for block in _mixed_blocks(form, image.reshape(-1, form.rank)):
             out = blas.dsyrk(1.0, block.T, beta=1.0, c=out, overwrite_c=1, lower=1)
     return out
@@ -94,10 +97,6 @@ def _mixed_blocks(form: Form, images: np.ndarray) -> Iterator[np.ndarray]:
     for start in range(0, form.terms, step):
         s = images[start : start + step]
         block = buffer[: len(s) * rank]
-        if rank == 1:
-            np.multiply(form.rows[start : start + step], (math.sqrt(12.0) * form.scale) * np.abs(s), out=block)
-            yield block
-            continue
         if isinstance(form, ComplexForm):
             _embed(form.rows[start : start + step], block)
         else:

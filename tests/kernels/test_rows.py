@@ -140,3 +140,16 @@ def test_the_sum_of_all_entries_reads_them_all(threads):
     for shape in [(1, 1), (7, 3), (20, 9), (8, 16)]:
         rows = np.random.default_rng(shape).standard_normal(shape)
         plain.close(kernels.sum_parallel(rows, shares(shape[0], threads)), rows.sum())
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_rows_are_scaled_in_double_precision_and_rounded_once(threads, dtype, precision):
+    for shape in [(1, 1), (7, 3), (20, 9), (8, 16)]:
+        rng = np.random.default_rng(shape)
+        rows, w = rng.standard_normal(shape).astype(dtype), rng.standard_normal(shape[0])
+        out = np.empty(shape, dtype=precision)
+        for function, bounds in ((kernels.scale, ()), (kernels.scale_parallel, (shares(shape[0], threads),))):
+            out.fill(np.nan)
+            function(rows, w, out, *bounds)
+            np.testing.assert_array_equal(out, (w[:, None] * rows.astype(np.float64)).astype(precision))

@@ -36,6 +36,10 @@ def tour(parts=2):
     call(rows.hessian_product, dense, rank, x, image, True, v)
     call(rows.hessian_product_parallel, dense, rank, x, image, True, v, by_term)
     call(rows.sum_parallel, dense, by_row)
+    scaled = np.empty_like(dense), np.empty_like(dense, dtype=np.float32)
+    rows.scale(dense, w, scaled[0])
+    rows.scale_parallel(dense, w, scaled[1], by_row)
+    results["written by scale"] = scaled
 
     pairs = 2 * terms
     complex_image = call(rows.image_complex, dense[:terms], x)
