@@ -194,14 +194,53 @@ def evaluate_parallel(indptr, neighbours, incident, x, bounds):
     return total, gradient, s
 
 
-@kernel
+@gather_kernel
 def hessian_product(heads, tails, x, v):
     """Return ρ''(X)V in one pass over the edges."""
     d = x.shape[1]
+    product = np.zeros_like(x)
+    if d == 2:
+        for e in range(heads.size):
+            i = np.uintp(heads[e])
+            j = np.uintp(tails[e])
+            s0 = x[i, 0] - x[j, 0]
+            s1 = x[i, 1] - x[j, 1]
+            t0 = v[i, 0] - v[j, 0]
+            t1 = v[i, 1] - v[j, 1]
+            q = 4.0 * (s0 * s0 + s1 * s1)
+            b = 8.0 * (s0 * t0 + s1 * t1)
+            w0 = q * t0 + b * s0
+            w1 = q * t1 + b * s1
+            product[i, 0] += w0
+            product[i, 1] += w1
+            product[j, 0] -= w0
+            product[j, 1] -= w1
+        return product
+    if d == 3:
+        for e in range(heads.size):
+            i = np.uintp(heads[e])
+            j = np.uintp(tails[e])
+            s0 = x[i, 0] - x[j, 0]
+            s1 = x[i, 1] - x[j, 1]
+            s2 = x[i, 2] - x[j, 2]
+            t0 = v[i, 0] - v[j, 0]
+            t1 = v[i, 1] - v[j, 1]
+            t2 = v[i, 2] - v[j, 2]
+            q = 4.0 * (s0 * s0 + s1 * s1 + s2 * s2)
+            b = 8.0 * (s0 * t0 + s1 * t1 + s2 * t2)
+            w0 = q * t0 + b * s0
+            w1 = q * t1 + b * s1
+            w2 = q * t2 + b * s2
+            product[i, 0] += w0
+            product[i, 1] += w1
+            product[i, 2] += w2
+            product[j, 0] -= w0
+            product[j, 1] -= w1
+            product[j, 2] -= w2
+        return product
     s = np.empty(EDGES * d)
     t = np.empty(EDGES * d)
     weights = np.empty(EDGES * d)
-    product = np.zeros_like(x)
     for e in range(0, heads.size, EDGES):
         end = min(e + EDGES, heads.size)
         size = (end - e) * d
@@ -212,21 +251,51 @@ def hessian_product(heads, tails, x, v):
     return product
 
 
+@gather_kernel
+def _hessian_gather_range(indptr, neighbours, x, v, start, stop, product):
+    """For each vertex of a range: its part of ρ''(X)V."""
+    d = x.shape[1]
+    if d == 3:
+        for i in range(start, stop):
+            x0, x1, x2 = x[i, 0], x[i, 1], x[i, 2]
+            v0, v1, v2 = v[i, 0], v[i, 1], v[i, 2]
+            sum0 = sum1 = sum2 = 0.0
+            for a in range(indptr[i], indptr[i + 1]):
+                j = np.uintp(neighbours[a])
+                s0 = x0 - x[j, 0]
+                s1 = x1 - x[j, 1]
+                s2 = x2 - x[j, 2]
+                t0 = v0 - v[j, 0]
+                t1 = v1 - v[j, 1]
+                t2 = v2 - v[j, 2]
+                q = s0 * s0 + s1 * s1 + s2 * s2
+                b = 2.0 * (s0 * t0 + s1 * t1 + s2 * t2)
+                sum0 += q * t0 + b * s0
+                sum1 += q * t1 + b * s1
+                sum2 += q * t2 + b * s2
+            product[i, 0] = 4.0 * sum0
+            product[i, 1] = 4.0 * sum1
+            product[i, 2] = 4.0 * sum2
+        return
+    for i in range(start, stop):
+        for k in range(d):
+            product[i, k] = 0.0
+        for a in range(indptr[i], indptr[i + 1]):
+            j = np.uintp(neighbours[a])
+            q = 0.0
+            b = 0.0
+            for k in range(d):
+                s = x[i, k] - x[j, k]
+                q += s * s
+                b += s * (v[i, k] - v[j, k])
+            for k in range(d):
+                product[i, k] += 4.0 * q * (v[i, k] - v[j, k]) + 8.0 * b * (x[i, k] - x[j, k])
+
+
 @parallel_kernel
 def hessian_product_parallel(indptr, neighbours, x, v, bounds):
     """Return ρ''(X)V in one pass shared between threads; each vertex gathers its own."""
-    d = x.shape[1]
-    product = np.zeros_like(x)
+    product = np.empty_like(x)
     for p in prange(bounds.size - 1):
-        for i in range(bounds[p], bounds[p + 1]):
-            for a in range(indptr[i], indptr[i + 1]):
-                j = np.uintp(neighbours[a])
-                q = 0.0
-                b = 0.0
-                for k in range(d):
-                    s = x[i, k] - x[j, k]
-                    q += s * s
-                    b += s * (v[i, k] - v[j, k])
-                for k in range(d):
-                    product[i, k] += 4.0 * q * (v[i, k] - v[j, k]) + 8.0 * b * (x[i, k] - x[j, k])
+        _hessian_gather_range(indptr, neighbours, x, v, bounds[p], bounds[p + 1], product)
     return product

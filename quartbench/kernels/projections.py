@@ -1,4 +1,4 @@
-"""Kernels that project onto K ∩ {⟨c,y⟩ = 1} for the cones whose slice has no closed form."""
+"""Kernels that project onto cones, and onto K ∩ {⟨c,y⟩ = 1} where that slice has no closed form."""
 
 from __future__ import annotations
 
@@ -137,3 +137,18 @@ def second_order_slice(y, c):
     t = low if abs(f_low) < abs(f_high) else high
     z = second_order(y + t * c)
     return z * (1.0 / _dot(c, z))
+
+
+@kernel
+def centred(x, shares):
+    """Return the N × d points less their sum, of which each takes its share: no translation is left."""
+    points, d = shares.shape
+    totals = np.zeros(d)
+    for i in range(points):
+        for k in range(d):
+            totals[k] += x[i * d + k]
+    out = np.empty(x.size)
+    for i in range(points):
+        for k in range(d):
+            out[i * d + k] = x[i * d + k] - shares[i, k] * totals[k]
+    return out

@@ -107,6 +107,7 @@ def _projections() -> Iterator[Task]:
     yield _task(projections.orthant_slice, y, y, y)
     yield _task(projections.second_order, y)
     yield _task(projections.second_order_slice, y, y)
+    yield _task(projections.centred, y, np.ones((1, 2)))
 
 
 def _steps() -> Iterator[Task]:

@@ -124,6 +124,8 @@ class Centred(Cone):
 
     def __init__(self, shape: tuple[int, int] | None = None) -> None:
         self.shape = shape
+        if shape is not None:
+            self._even = np.full(shape, 1.0 / shape[0])
 
     def bind(self, form):
         """Take the shape N × d from the form."""
@@ -133,8 +135,7 @@ class Centred(Cone):
 
     def euclidean(self, x):
         """Return x less its mean point."""
-        point = x.reshape(self.shape)
-        return (point - point.mean(axis=0)).reshape(-1)
+        return _less_sum(x, self._even)
 
     def project(self, x, metric):
         """Return x − B⁻¹C(CᵀB⁻¹C)⁻¹Cᵀx with C = 1 ⊗ I_d."""
@@ -157,10 +158,19 @@ class Centred(Cone):
         if metric.keeps_centred:
             return self.euclidean
         points, coordinates = self.shape
+        if metric.diagonal is not None:
+            weights = 1.0 / metric.diagonal.reshape(self.shape)
+            weights /= weights.sum(axis=0)
+            return lambda x: _less_sum(x, weights)
         normals = np.kron(np.ones((points, 1)), np.eye(coordinates))
         solved = np.stack([metric.solve(np.ascontiguousarray(column)) for column in normals.T], axis=1)
         inverse = np.linalg.inv(normals.T @ solved)
         return lambda x: x - solved @ (inverse @ x.reshape(self.shape).sum(axis=0))
+
+
+def _less_sum(x: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    # A read-only array, as c is, would compile the kernel anew.
+    return projections.centred(x if x.flags.carray else x.copy(), shares)
 
 
 class SecondOrder(Cone):

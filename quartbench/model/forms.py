@@ -26,6 +26,9 @@ BLOCK_BYTES = 1 << 25
 #: Bytes of weighted rows that enter a Gram matrix at a time: fewer lose BLAS its speed, more leave the caches.
 GRAM_BYTES = 1 << 24
 
+#: Edges up to which one thread, which sees each edge once, is as fast as two that gather at vertices.
+CACHED_EDGES = 300_000
+
 #: A sparse entry costs about this many dense ones, an edge coordinate likewise: gathers instead of streams.
 GATHER_COST = 4
 
@@ -495,6 +498,14 @@ class GraphForm(Form):
     def _parts(self) -> int:
         return thread_count(self._work, self.points)
 
+    def _gatherers(self, overhead: float = 2.0) -> int:
+        """Return how many threads gather at vertices, which takes ``overhead`` times the work: one, unless they gain.
+
+        Two break even where the points do not fit into a core's cache, as the threads then write to their own.
+        """
+        parts = self._parts()
+        return parts if parts > overhead or (parts == overhead and self.terms > CACHED_EDGES) else 1
+
     def _vertex_shares(self, parts: int) -> np.ndarray:
         """Return bounds of vertices with evenly many incident edges."""
         key = (self.points, parts)
@@ -512,14 +523,14 @@ class GraphForm(Form):
         return graph.image_parallel(self.heads, self.tails, x.reshape(self.shape), self._shares(self.terms, parts))
 
     def _adjoint(self, weights):
-        parts = self._parts()
+        parts = self._gatherers(overhead=5.0)
         if parts == 1:
             return graph.adjoint(self.heads, self.tails, *self.shape, weights).reshape(-1)
         bounds = self._vertex_shares(parts)
         return graph.adjoint_parallel(self.heads, *self._incidence, self.coordinates, weights, bounds).reshape(-1)
 
     def _evaluate(self, x):
-        parts = self._parts()
+        parts = self._gatherers()
         point = x.reshape(self.shape)
         if parts == 1:
             value, gradient, image = graph.evaluate(self.heads, self.tails, point)
@@ -528,7 +539,7 @@ class GraphForm(Form):
         return value, gradient.reshape(-1), image
 
     def _hessian_product(self, x, image, v):
-        parts = self._parts()
+        parts = self._gatherers()
         if x is None:
             direction = self._image(v)
             weights = np.empty_like(image)

@@ -93,6 +93,7 @@ def tour(parts=2):
 
     call(projections.orthant_slice, x, v, np.exp(w[:n]))
     call(projections.second_order, x)
+    call(projections.centred, points.reshape(-1), np.exp(points))
     call(projections.second_order_slice, x, v + n * np.eye(n)[0])
 
     for name, task in warmup.tasks():
