@@ -406,6 +406,44 @@ def hessian_product_complex_parallel(rows, x, s, known, v, bounds):
 
 
 @kernel
+def _add_squares(rows, start, stop, weights, out):
+    """Add the squares of the entries of each row, times its weight, to out."""
+    i = start
+    while i + 4 <= stop:
+        a, b, c, d = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+        for j in range(rows.shape[1]):
+            e = np.float64(rows[i, j])
+            f = np.float64(rows[i + 1, j])
+            g = np.float64(rows[i + 2, j])
+            h = np.float64(rows[i + 3, j])
+            out[j] += (a * e * e + b * f * f) + (c * g * g + d * h * h)
+        i += 4
+    while i < stop:
+        a = weights[i]
+        for j in range(rows.shape[1]):
+            e = np.float64(rows[i, j])
+            out[j] += a * e * e
+        i += 1
+
+
+@kernel
+def column_squares(rows, weights):
+    """Return Σₖ wₖMₖⱼ² for every column j."""
+    out = np.zeros(rows.shape[1])
+    _add_squares(rows, 0, rows.shape[0], weights, out)
+    return out
+
+
+@parallel_kernel
+def column_squares_parallel(rows, weights, bounds):
+    """Return Σₖ wₖMₖⱼ² for every column j; each thread sums into a vector of its own."""
+    parts = np.zeros((bounds.size - 1, rows.shape[1]))
+    for p in prange(bounds.size - 1):
+        _add_squares(rows, bounds[p], bounds[p + 1], weights, parts[p])
+    return _total(parts)
+
+
+@kernel
 def _scale_range(rows, weights, start, stop, out):
     """Write the rows from start to stop, each times its weight, to out, whose precision may be another."""
     for i in range(start, stop):
@@ -423,8 +461,8 @@ def scale(rows, weights, out):
 @parallel_kernel
 def scale_parallel(rows, weights, out, bounds):
     """Write the rows, each times its weight, to out, one share a thread."""
-    for part in prange(bounds.size - 1):
-        _scale_range(rows, weights, bounds[part], bounds[part + 1], out)
+    for p in prange(bounds.size - 1):
+        _scale_range(rows, weights, bounds[p], bounds[p + 1], out)
 
 
 @kernel

@@ -118,6 +118,31 @@ def adjoint_parallel(data, indices, indptr, columns, weights, bounds):
     return _total(parts)
 
 
+@gather_kernel
+def _add_squares(data, indices, indptr, start, stop, weights, out):
+    for i in range(start, stop):
+        w = weights[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            out[np.uintp(indices[k])] += w * data[k] * data[k]
+
+
+@kernel
+def column_squares(data, indices, indptr, columns, weights):
+    """Return Σₖ wₖMₖⱼ² for every column j."""
+    out = np.zeros(columns)
+    _add_squares(data, indices, indptr, 0, indptr.size - 1, weights, out)
+    return out
+
+
+@parallel_kernel
+def column_squares_parallel(data, indices, indptr, columns, weights, bounds):
+    """Return Σₖ wₖMₖⱼ² for every column j; each thread sums into a vector of its own."""
+    parts = np.zeros((bounds.size - 1, columns))
+    for p in prange(bounds.size - 1):
+        _add_squares(data, indices, indptr, bounds[p], bounds[p + 1], weights, parts[p])
+    return _total(parts)
+
+
 @kernel
 def evaluate(data, indices, indptr, columns, rank, x):
     """Return ρ(x), ∇ρ(x) and the image Mx in one pass."""

@@ -48,6 +48,8 @@ def _rows() -> Iterator[Task]:
         yield _task(rows.evaluate_parallel, a, 2, x, bounds, of=of)
         yield _task(rows.hessian_product, a, 2, x, s, False, x, of=of)
         yield _task(rows.hessian_product_parallel, a, 2, x, s, False, x, bounds, of=of)
+        yield _task(rows.column_squares, a, s, of=of)
+        yield _task(rows.column_squares_parallel, a, s, 2 * bounds, of=of)
         for other in (np.float64, np.float32):
             out, of = np.empty((4, 3), dtype=other), f"{np.dtype(dtype).name} to {np.dtype(other).name}"
             yield _task(rows.scale, a, s, out, of=of)
@@ -74,6 +76,8 @@ def _sparse() -> Iterator[Task]:
     yield _task(sparse.image_parallel, *csr, x, 2 * bounds)
     yield _task(sparse.adjoint, *csr, 3, s)
     yield _task(sparse.adjoint_parallel, *csr, 3, s, 2 * bounds)
+    yield _task(sparse.column_squares, *csr, 3, s)
+    yield _task(sparse.column_squares_parallel, *csr, 3, s, 2 * bounds)
     yield _task(sparse.evaluate, *csr, 3, 2, x)
     yield _task(sparse.evaluate_parallel, *csr, 3, 2, x, bounds)
     yield _task(sparse.hessian_product, *csr, 3, 2, x, s, False, x)

@@ -7,7 +7,6 @@ conjugate of ‖s‖⁴. At x the choice λᵢ = 4‖Uᵢᵀx‖²Uᵢᵀx + τ�
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -185,7 +184,7 @@ def _rounding(form: Form, x: np.ndarray, image: np.ndarray, gradient: np.ndarray
     bound = allowance(largest * np.linalg.norm(weights * _row_norms(form)) * np.abs(x).max())
     if bound <= little:
         return bound
-    return allowance(largest * np.sqrt(_column_squares(form, weights) @ x**2))
+    return allowance(largest * np.sqrt(form.column_squares(weights**2) @ x**2))
 
 
 def _residuals(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> list[np.ndarray]:
@@ -371,38 +370,7 @@ def _row_norms(form: Form) -> np.ndarray:
 
 def gram_diagonal(form: Form) -> np.ndarray:
     """Return the diagonal of ΣBᵢ as flat points have it. One pass."""
-    return _column_squares(form, np.ones(form.terms * form.rank))
-
-
-def _column_squares(form: Form, weights: np.ndarray) -> np.ndarray:
-    """Return Σₖ wₖ²Mₖⱼ² for every coordinate j, M the stacked rows. One pass."""
-    form.passes += 1
-    squares = weights**2
-    if isinstance(form, GraphForm):
-        ends = (form.heads, form.tails)
-        columns = squares.reshape(-1, form.coordinates).T
-        sums = np.stack([sum(np.bincount(end, column, form.points) for end in ends) for column in columns], axis=1)
-    elif form.dtype.kind == "c":
-        re, im = squares.reshape(-1, 2).T
-        sums = np.zeros((form.shape[0], 2))
-        for part, rows in _row_blocks(form.rows):
-            a, b = rows.real**2, rows.imag**2
-            sums += np.stack([re[part] @ a + im[part] @ b, re[part] @ b + im[part] @ a], axis=1)
-    elif form.sparse:
-        data = np.asarray(form.rows.data, dtype=np.float64) ** 2
-        data *= np.repeat(squares, np.diff(form.rows.indptr))
-        sums = np.bincount(form.rows.indices, data, form.dim)
-    else:
-        sums = sum(squares[part] @ rows.astype(np.float64) ** 2 for part, rows in _row_blocks(form.rows))
-    return form.scale**2 * np.asarray(sums, dtype=float).ravel()
-
-
-def _row_blocks(rows: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield the rows in blocks whose squares take 8 MB at most."""
-    step = max(1, (1 << 20) // rows.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        yield part, rows[part]
+    return form.column_squares(np.ones(form.terms * form.rank))
 
 
 def uniform_convexity_gap(gradient_dual_norm: float, alpha: float) -> float:

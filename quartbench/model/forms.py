@@ -231,6 +231,10 @@ class Form:
 
     # What preconditioning needs ---------------------------------------------------------------------------------------
 
+    def column_squares(self, weights: np.ndarray) -> np.ndarray:
+        """Return Σₖ wₖMₖⱼ² for every coordinate j of flat points, M the stacked rows. One pass."""
+        raise ProblemError(f"{type(self).__name__} has no rows")
+
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
         """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14).
 
@@ -345,6 +349,19 @@ class StackedForm(Form):
             return rows.hessian_product(self.rows, self.rank, x, s, known, v)
         return rows.hessian_product_parallel(self.rows, self.rank, x, s, known, v, self._shares(self.terms, parts))
 
+    def column_squares(self, weights):
+        """Return Σₖ wₖMₖⱼ² for every column j."""
+        self.passes += 1
+        parts = self._parts()
+        if not self.sparse:
+            sums = _dense_column_squares(self.rows, weights, parts)
+        elif parts == 1:
+            sums = sparse.column_squares(*self._csr(), self.dim, weights)
+        else:
+            bounds = self._term_shares(parts) * self.rank
+            sums = sparse.column_squares_parallel(*self._csr(), self.dim, weights, bounds)
+        return self._scale**2 * sums
+
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
         """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix, by BLAS-3 on row blocks (CSR: by a sparse product)."""
         self.passes += 1
@@ -448,6 +465,17 @@ class ComplexForm(Form):
             return rows.hessian_product_complex(self._reals, x, s, known, v)
         return rows.hessian_product_complex_parallel(self._reals, x, s, known, v, self._shares(self.terms, parts))
 
+    def column_squares(self, weights):
+        """Return Σₖ wₖMₖⱼ² for the real rows (re, im) and (−im, re) of every measurement."""
+        self.passes += 1
+        first, second = (
+            _dense_column_squares(self._reals, np.ascontiguousarray(part), self._parts())
+            for part in weights.reshape(-1, 2).T
+        )
+        first[0::2] += second[1::2]
+        first[1::2] += second[0::2]
+        return self._scale**2 * first
+
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
         """Return the Hermitian B(τ) = Σ τᵢqᵢqᵢᴴ on ℂᴺ."""
         self.passes += 1
@@ -550,6 +578,13 @@ class GraphForm(Form):
             return graph.hessian_product(self.heads, self.tails, x, v).reshape(-1)
         indptr, neighbours, _ = self._incidence
         return graph.hessian_product_parallel(indptr, neighbours, x, v, self._vertex_shares(parts)).reshape(-1)
+
+    def column_squares(self, weights):
+        """Return the sum of the weights of the edges at every vertex, coordinate by coordinate."""
+        self.passes += 1
+        columns, ends = weights.reshape(self.terms, -1).T, (self.heads, self.tails)
+        sums = np.stack([sum(np.bincount(end, column, self.points) for end in ends) for column in columns], axis=1)
+        return self._scale**2 * sums.reshape(-1)
 
     def laplacian(self, tau: np.ndarray | None = None) -> sp.csr_matrix:
         """Return the N × N weighted Laplacian Σ τᵢⱼ(eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ (all ones without ``tau``)."""
@@ -689,6 +724,12 @@ def blocked_gram(matrix: np.ndarray, weights: np.ndarray, dtype: type, rank_upda
 def _mirrored(lower: np.ndarray) -> np.ndarray:
     """Return the Hermitian matrix of a lower triangle."""
     return np.tril(lower) + np.tril(lower, -1).conj().T
+
+
+def _dense_column_squares(matrix: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
+    if parts == 1:
+        return rows.column_squares(matrix, weights)
+    return rows.column_squares_parallel(matrix, weights, shares(len(matrix), parts))
 
 
 def _scale_rows(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:

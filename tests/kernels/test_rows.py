@@ -51,6 +51,8 @@ def test_parallel_kernels_agree_with_serial_ones(shape, dtype, parts, threads):
     by_term, by_row = shares(terms, parts), shares(terms * rank, parts)
     plain.close(kernels.image_parallel(rows, x, by_row), kernels.image(rows, x))
     plain.close(kernels.adjoint_parallel(rows, w, by_row), kernels.adjoint(rows, w))
+    plain.close(kernels.column_squares(rows, w), w @ rows.astype(float) ** 2)
+    plain.close(kernels.column_squares_parallel(rows, w, by_row), kernels.column_squares(rows, w))
     for found, wanted in zip(
         kernels.evaluate_parallel(rows, rank, x, by_term), kernels.evaluate(rows, rank, x), strict=True
     ):

@@ -49,8 +49,11 @@ def test_serial_kernels_agree_with_numpy(shape, index, dtype):
 @pytest.mark.parametrize(("shape", "index", "dtype"), CASES)
 def test_parallel_kernels_agree_with_serial_ones(shape, index, dtype, parts, threads):
     terms, columns, rank = shape
-    csr, _, x, v, w = draw(*shape, index, dtype)
+    csr, dense, x, v, w = draw(*shape, index, dtype)
     bounds = shares(terms, parts)
+    squares = kernels.column_squares(*csr, columns, w)
+    plain.close(squares, w @ dense.astype(float) ** 2)
+    plain.close(kernels.column_squares_parallel(*csr, columns, w, bounds * rank), squares)
     plain.close(kernels.image_parallel(*csr, x, bounds * rank), kernels.image(*csr, x))
     plain.close(kernels.adjoint_parallel(*csr, columns, w, bounds * rank), kernels.adjoint(*csr, columns, w))
     for found, wanted in zip(

@@ -25,7 +25,7 @@ from quartbench.model import (
 from quartbench.model import certificate as module
 
 from .planted import CASES, near, planted, true_gap
-from .random_forms import WITH_TERMS, dense_rows, forms, make, point
+from .random_forms import forms, make, point
 
 DISTANCES = [1.0, 0.1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-12, 0.0]
 
@@ -229,25 +229,6 @@ def test_without_a_factor_the_certificate_is_still_true_and_close(kind, cone, mo
             factored = certify(problem, x)
             monkeypatch.setattr(module, "DENSE_DIMENSION", 0)
             assert found.gap <= 1.5 * factored.gap + 1e-12
-
-
-@pytest.mark.parametrize("kind", WITH_TERMS)
-def test_weighted_squares_of_columns_are_those_of_the_rows(kind):
-    form = make(kind, 4, 2, 9, "uneven", 0).scaled(3.0)
-    rows = dense_rows(form)
-    weights = np.random.default_rng(0).standard_normal(len(rows))
-    wanted = 9.0 * (weights[:, None] ** 2 * rows**2).sum(axis=0)
-    np.testing.assert_allclose(module._column_squares(form, weights), wanted, rtol=1e-5)
-    np.testing.assert_allclose(module.gram_diagonal(form), 9.0 * (rows**2).sum(axis=0), rtol=1e-5)
-    assert form.passes == 2
-
-
-def test_rows_are_squared_block_by_block():
-    rows = np.arange(3_000_000.0).reshape(-1, 3)
-    parts = [part for part, _ in module._row_blocks(rows)]
-    assert len(parts) > 1
-    assert [part.start for part in parts[1:]] == [part.stop for part in parts[:-1]]
-    assert parts[-1].stop >= len(rows) > parts[-1].start
 
 
 @pytest.mark.parametrize("n", [1, 2])
