@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import math
 import os
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 
 import numba
 import numpy as np
@@ -124,6 +127,64 @@ def thread_count(work: float, pieces: int) -> int:
     if work < PARALLEL_WORK or LAYER is None:
         return 1
     return min(numba.get_num_threads(), pieces)
+
+
+#: A parallel kernel that takes this many times as long as one thread would has no core for its other threads: another
+#: process runs there, or the system has woken them on the core of the first.
+CROWDED = 1.6
+
+#: After so many such calls in a row, the next ones run on one thread: few at first, more each time that it was no
+#: better afterwards.
+IN_A_ROW, FEWEST_ALONE, MOST_ALONE = 3, 8, 128
+
+#: Calls after which the pace of one thread is known; the first may load machine code.
+SAMPLES = 2
+
+
+class _Crowd(threading.local):
+    """What a Python thread has seen: slow calls in a row, calls still to make on one core, and how many next time."""
+
+    slow, calls, following = 0, 0, FEWEST_ALONE
+
+    def see(self, slow: bool) -> None:
+        """Take whether a parallel call was slow."""
+        if not slow:
+            self.slow, self.following = 0, FEWEST_ALONE
+            return
+        self.slow += 1
+        if self.slow >= IN_A_ROW:
+            # One more slow call then suffices.
+            self.slow, self.calls = IN_A_ROW - 1, self.following
+            self.following = min(2 * self.following, MOST_ALONE)
+
+
+_crowd = _Crowd()
+
+#: By kernel and binary order of magnitude of the work: how often one thread has done it, and its least seconds a unit.
+_alone: dict[tuple[object, int], tuple[int, float]] = {}
+
+
+def together(kernel, work: float, *arguments):
+    """Call a parallel kernel on ``work`` elements, on one thread while the cores are crowded.
+
+    Threads get the same shares either way, one after another where there is one thread: results are equal bit by bit.
+    """
+    key = (kernel, int(work).bit_length())
+    samples, pace = _alone.get(key, (0, math.inf))
+    alone, threads = _crowd.calls > 0 or samples < SAMPLES, numba.get_num_threads()
+    if alone:
+        numba.set_num_threads(1)
+    started = perf_counter()
+    try:
+        return kernel(*arguments)
+    finally:
+        seconds = perf_counter() - started
+        if alone:
+            numba.set_num_threads(threads)
+            _crowd.calls = max(_crowd.calls - 1, 0)
+            _alone[key] = (samples + 1, min(pace, seconds / work))
+        else:
+            _crowd.see(seconds > CROWDED * pace * work)
 
 
 def shares(total: int, parts: int) -> np.ndarray:

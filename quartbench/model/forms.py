@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from quartbench.errors import ProblemError, any_array, complex_array, whole_number
 from quartbench.kernels import gram, graph, images, rows, sparse
-from quartbench.kernels.jit import shares, thread_count
+from quartbench.kernels.jit import shares, thread_count, together
 
 from .laplacians import DENSE_VERTICES, Dissection
 
@@ -245,6 +245,9 @@ class Form:
     def require_definite(self) -> None:
         """Raise where ρ is seen to vanish on more than 0, as far as that costs no more than a few passes."""
 
+    def _together(self, kernel: Callable, *arguments: Any) -> Any:
+        return together(kernel, self._work, *arguments)
+
     def _shares(self, total: int, parts: int) -> np.ndarray:
         key = (total, parts)
         if key not in self._bounds:
@@ -311,30 +314,34 @@ class StackedForm(Form):
         if self.sparse:
             if parts == 1:
                 return sparse.image(*self._csr(), x)
-            return sparse.image_parallel(*self._csr(), x, self._term_shares(parts) * self.rank)
+            return self._together(sparse.image_parallel, *self._csr(), x, self._term_shares(parts) * self.rank)
         if parts == 1:
             return rows.image(self.rows, x)
-        return rows.image_parallel(self.rows, x, self._shares(self.rows.shape[0], parts))
+        return self._together(rows.image_parallel, self.rows, x, self._shares(self.rows.shape[0], parts))
 
     def _adjoint(self, weights):
         parts = self._parts()
         if self.sparse:
             if parts == 1:
                 return sparse.adjoint(*self._csr(), self.dim, weights)
-            return sparse.adjoint_parallel(*self._csr(), self.dim, weights, self._term_shares(parts) * self.rank)
+            return self._together(
+                sparse.adjoint_parallel, *self._csr(), self.dim, weights, self._term_shares(parts) * self.rank
+            )
         if parts == 1:
             return rows.adjoint(self.rows, weights)
-        return rows.adjoint_parallel(self.rows, weights, self._shares(self.rows.shape[0], parts))
+        return self._together(rows.adjoint_parallel, self.rows, weights, self._shares(self.rows.shape[0], parts))
 
     def _evaluate(self, x):
         parts = self._parts()
         if self.sparse:
             if parts == 1:
                 return sparse.evaluate(*self._csr(), self.dim, self.rank, x)
-            return sparse.evaluate_parallel(*self._csr(), self.dim, self.rank, x, self._term_shares(parts))
+            return self._together(
+                sparse.evaluate_parallel, *self._csr(), self.dim, self.rank, x, self._term_shares(parts)
+            )
         if parts == 1:
             return rows.evaluate(self.rows, self.rank, x)
-        return rows.evaluate_parallel(self.rows, self.rank, x, self._shares(self.terms, parts))
+        return self._together(rows.evaluate_parallel, self.rows, self.rank, x, self._shares(self.terms, parts))
 
     def _hessian_product(self, x, image, v):
         parts = self._parts()
@@ -344,10 +351,14 @@ class StackedForm(Form):
             if parts == 1:
                 return sparse.hessian_product(*self._csr(), self.dim, self.rank, x, s, known, v)
             bounds = self._term_shares(parts)
-            return sparse.hessian_product_parallel(*self._csr(), self.dim, self.rank, x, s, known, v, bounds)
+            return self._together(
+                sparse.hessian_product_parallel, *self._csr(), self.dim, self.rank, x, s, known, v, bounds
+            )
         if parts == 1:
             return rows.hessian_product(self.rows, self.rank, x, s, known, v)
-        return rows.hessian_product_parallel(self.rows, self.rank, x, s, known, v, self._shares(self.terms, parts))
+        return self._together(
+            rows.hessian_product_parallel, self.rows, self.rank, x, s, known, v, self._shares(self.terms, parts)
+        )
 
     def column_squares(self, weights):
         """Return Σₖ wₖMₖⱼ² for every column j."""
@@ -359,7 +370,7 @@ class StackedForm(Form):
             sums = sparse.column_squares(*self._csr(), self.dim, weights)
         else:
             bounds = self._term_shares(parts) * self.rank
-            sums = sparse.column_squares_parallel(*self._csr(), self.dim, weights, bounds)
+            sums = self._together(sparse.column_squares_parallel, *self._csr(), self.dim, weights, bounds)
         return self._scale**2 * sums
 
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
@@ -443,19 +454,19 @@ class ComplexForm(Form):
         parts = self._parts()
         if parts == 1:
             return rows.image_complex(self._reals, x)
-        return rows.image_complex_parallel(self._reals, x, self._shares(self.terms, parts))
+        return self._together(rows.image_complex_parallel, self._reals, x, self._shares(self.terms, parts))
 
     def _adjoint(self, weights):
         parts = self._parts()
         if parts == 1:
             return rows.adjoint_complex(self._reals, weights)
-        return rows.adjoint_complex_parallel(self._reals, weights, self._shares(self.terms, parts))
+        return self._together(rows.adjoint_complex_parallel, self._reals, weights, self._shares(self.terms, parts))
 
     def _evaluate(self, x):
         parts = self._parts()
         if parts == 1:
             return rows.evaluate_complex(self._reals, x)
-        return rows.evaluate_complex_parallel(self._reals, x, self._shares(self.terms, parts))
+        return self._together(rows.evaluate_complex_parallel, self._reals, x, self._shares(self.terms, parts))
 
     def _hessian_product(self, x, image, v):
         parts = self._parts()
@@ -463,7 +474,9 @@ class ComplexForm(Form):
         s, x = (image, v) if known else (np.empty(2 * self.terms), x)
         if parts == 1:
             return rows.hessian_product_complex(self._reals, x, s, known, v)
-        return rows.hessian_product_complex_parallel(self._reals, x, s, known, v, self._shares(self.terms, parts))
+        return self._together(
+            rows.hessian_product_complex_parallel, self._reals, x, s, known, v, self._shares(self.terms, parts)
+        )
 
     def column_squares(self, weights):
         """Return Σₖ wₖMₖⱼ² for the real rows (re, im) and (−im, re) of every measurement."""
@@ -548,14 +561,18 @@ class GraphForm(Form):
         parts = self._parts()
         if parts == 1:
             return graph.image(self.heads, self.tails, x.reshape(self.shape))
-        return graph.image_parallel(self.heads, self.tails, x.reshape(self.shape), self._shares(self.terms, parts))
+        return self._together(
+            graph.image_parallel, self.heads, self.tails, x.reshape(self.shape), self._shares(self.terms, parts)
+        )
 
     def _adjoint(self, weights):
         parts = self._gatherers(overhead=5.0)
         if parts == 1:
             return graph.adjoint(self.heads, self.tails, *self.shape, weights).reshape(-1)
         bounds = self._vertex_shares(parts)
-        return graph.adjoint_parallel(self.heads, *self._incidence, self.coordinates, weights, bounds).reshape(-1)
+        return self._together(
+            graph.adjoint_parallel, self.heads, *self._incidence, self.coordinates, weights, bounds
+        ).reshape(-1)
 
     def _evaluate(self, x):
         parts = self._gatherers()
@@ -563,7 +580,9 @@ class GraphForm(Form):
         if parts == 1:
             value, gradient, image = graph.evaluate(self.heads, self.tails, point)
         else:
-            value, gradient, image = graph.evaluate_parallel(*self._incidence, point, self._vertex_shares(parts))
+            value, gradient, image = self._together(
+                graph.evaluate_parallel, *self._incidence, point, self._vertex_shares(parts)
+            )
         return value, gradient.reshape(-1), image
 
     def _hessian_product(self, x, image, v):
@@ -577,7 +596,9 @@ class GraphForm(Form):
         if parts == 1:
             return graph.hessian_product(self.heads, self.tails, x, v).reshape(-1)
         indptr, neighbours, _ = self._incidence
-        return graph.hessian_product_parallel(indptr, neighbours, x, v, self._vertex_shares(parts)).reshape(-1)
+        return self._together(
+            graph.hessian_product_parallel, indptr, neighbours, x, v, self._vertex_shares(parts)
+        ).reshape(-1)
 
     def column_squares(self, weights):
         """Return the sum of the weights of the edges at every vertex, coordinate by coordinate."""
@@ -729,7 +750,7 @@ def _mirrored(lower: np.ndarray) -> np.ndarray:
 def _dense_column_squares(matrix: np.ndarray, weights: np.ndarray, parts: int) -> np.ndarray:
     if parts == 1:
         return rows.column_squares(matrix, weights)
-    return rows.column_squares_parallel(matrix, weights, shares(len(matrix), parts))
+    return together(rows.column_squares_parallel, matrix.size, matrix, weights, shares(len(matrix), parts))
 
 
 def _scale_rows(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray) -> None:
@@ -740,7 +761,7 @@ def _scale_rows(matrix: np.ndarray, weights: np.ndarray, out: np.ndarray) -> Non
     if parts == 1:
         rows.scale(matrix, weights, out)
     else:
-        rows.scale_parallel(matrix, weights, out, shares(len(matrix), parts))
+        together(rows.scale_parallel, matrix.size, matrix, weights, out, shares(len(matrix), parts))
 
 
 def _simple_edges(given: Any, points: int) -> np.ndarray:

@@ -251,3 +251,36 @@ def test_a_read_only_installation_caches_elsewhere(run_python, tmp_path):
     home = tmp_path / "home"
     where = run_python(script, path=tmp_path, XDG_CACHE_HOME=str(home), PYTHONDONTWRITEBYTECODE="1")
     assert Path(where).parent == home
+
+
+def test_crowded_cores_are_left_to_others_for_longer_each_time():
+    crowd = jit._Crowd()
+    for slow in (True, False, True, True):
+        crowd.see(slow)
+    assert crowd.calls == 0
+    crowd.see(True)  # the third in a row
+    assert crowd.calls == jit.FEWEST_ALONE
+    for _ in range(10):
+        crowd.see(True)  # no better afterwards
+    assert crowd.calls == jit.MOST_ALONE
+    crowd.see(False)
+    assert (crowd.slow, crowd.following) == (0, jit.FEWEST_ALONE)
+
+
+def test_a_parallel_kernel_runs_alone_at_first_and_while_the_cores_are_crowded(monkeypatch):
+    seen, seconds = [], iter(np.cumsum([0.0, 1.0, 0.0, 2.0, 0.0, 0.5] + 3 * [0.0, 9.0] + 30 * [0.0, 1.0]))
+    monkeypatch.setattr(jit, "perf_counter", lambda: next(seconds))
+    monkeypatch.setattr(jit, "_crowd", jit._Crowd())
+    numba.set_num_threads(2)
+
+    def kernel(result):
+        seen.append(numba.get_num_threads())
+        return result
+
+    assert [jit.together(kernel, 1000, k) for k in range(15)] == list(range(15))
+    alone, crowded = jit.SAMPLES * [1], jit.FEWEST_ALONE * [1]
+    assert seen == [*alone, 2, 2, 2, 2, *crowded, 2]
+    assert numba.get_num_threads() == 2
+    with pytest.raises(ZeroDivisionError):
+        jit.together(lambda: 1 / 0, 1000)
+    assert numba.get_num_threads() == 2
