@@ -13,7 +13,7 @@ COUNTED = {
     "orthant 500×20": ("diagonal", "orthant", {"m": 500, "n": 20}),
 }
 
-#: 200 calls on each take 10 to 50 ms, and each is small enough that one thread would serve anyway.
+#: 200 calls on each take 10 to 100 ms, and each is small enough that one thread would serve anyway.
 FORMS = {
     "dense 1000×250": ("spectrum", {"m": 1000, "n": 250, "sigma_min": 0.1}),
     "sparse 10000×500": ("sparse", {"m": 10_000, "n": 500, "density": 0.02}),
@@ -34,11 +34,11 @@ class Kernels(common.Gated):
         self.form = common.instance(generator, **arguments).form
         self.x = common.point(self.form)
 
-    def time_value_and_gradient(self, form):
+    def time_200_evaluations(self, form):
         for _ in range(CALLS):
             self.form.value_and_gradient(self.x)
 
-    def time_hessian_product(self, form):
+    def time_200_hessian_products(self, form):
         for _ in range(CALLS):
             self.form.hessian_product(self.x, self.x)
 

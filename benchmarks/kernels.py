@@ -2,6 +2,9 @@
 
 from . import common
 
+#: Calls in a sample: less than a millisecond each, which alone would be timed badly.
+CALLS = 20
+
 
 class AgainstBaseline:
     """Time over that of NumPy, BLAS or scipy.sparse, interleaved in one run: 1 is equal, lower is better."""
@@ -32,11 +35,11 @@ class AgainstBaseline:
 
         return 1.0 / next(measure(numba.get_num_threads(), [case], rounds=3)).ratio
 
-    track_relative_time.unit = "baseline times"
+    track_relative_time.unit = "× baseline"
 
 
 class _Sweep(common.Timed):
-    axis = ""
+    axis, number = "", CALLS
 
     def setup(self, value):
         self.form = common.MEDIUM.problem(self.axis, value).form
@@ -84,6 +87,7 @@ class OverDensity(common.Timed):
 
     params = ([0.002, 0.005, 0.01, 0.02, 0.05],)
     param_names = ("density",)
+    number = CALLS
 
     def setup(self, density):
         self.form = common.instance("sparse", m=20_000, n=1000, density=density).form
@@ -98,6 +102,7 @@ class OverGraphs(common.Timed):
 
     params = ([1000, 3000, 10_000, 30_000, 100_000],)
     param_names = ("points",)
+    number = CALLS
 
     def setup(self, points):
         self.form = common.instance("geometric", points=points).form

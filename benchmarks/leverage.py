@@ -36,7 +36,7 @@ class AgainstBlas:
             ours, bare = best_times([lambda: leverage(form, tau), lambda: bare_blas(form.rows)], rounds=4)
         return ours / bare
 
-    track_relative_time.unit = "BLAS times"
+    track_relative_time.unit = "× BLAS"
 
 
 class _Sweep(common.Timed):
@@ -158,32 +158,3 @@ def dissected(graph):
     form = common.instance("geometric", points=int(points), degree=20).form
     form.dissection()
     return form, "exact"
-
-
-class GraphAgainstDenseRows:
-    """Weights of a graph of 1000 points over those of its edges as dense rows, the least that could be: a tenth."""
-
-    version = common.PROBLEM_SET
-    timeout = 600
-
-    def track_relative_time(self):
-        import numba
-        import numpy as np
-
-        from quartbench.model import StackedForm
-        from quartbench.precondition import lewis_weights
-        from quartbench.study.timing import best_times, equal_threads
-
-        graph = common.instance("geometric", points=1000).form
-        rows = np.zeros((graph.terms, graph.points))
-        rows[np.arange(graph.terms), graph.heads] = 1.0
-        rows[np.arange(graph.terms), graph.tails] = -1.0
-        dense = StackedForm(rows[:, 1:])
-        graph.dissection()
-        with equal_threads(numba.get_num_threads()):
-            ours, theirs = best_times(
-                [lambda: lewis_weights(graph, eps=0.05), lambda: lewis_weights(dense, eps=0.05)], rounds=1
-            )
-        return ours / theirs
-
-    track_relative_time.unit = "dense times"

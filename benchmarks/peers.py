@@ -26,7 +26,7 @@ LARGE = {
 
 
 class _Contest:
-    seconds = 20.0
+    seconds, repeats = 20.0, 2
     version = common.PROBLEM_SET
 
     def measured(self):
@@ -36,12 +36,13 @@ class _Contest:
         return common.table((cell, lambda cell=cell: self.run(*cell)) for cell in cells)
 
     def run(self, problem, solver, gap):
-        """Return the figures of one run."""
+        """Return the figures of one cell: the best time of its runs."""
         from quartbench.errors import ProblemError
 
         generator, arguments = (NORMAL | LARGE)[problem]
         try:
-            return common.counted(common.instance(generator, **arguments), solver, "auto", gap, time_limit=self.seconds)
+            problem = common.instance(generator, **arguments)
+            return common.counted(problem, solver, "auto", gap, repeats=self.repeats, time_limit=self.seconds)
         except ProblemError as error:
             raise NotImplementedError(str(error)) from error
 
@@ -75,7 +76,7 @@ class LargePeers(_Contest):
 
     params = (list(LARGE), SOLVERS, [1e-10])
     param_names = ("problem", "solver", "gap")
-    seconds = 300.0
+    seconds, repeats = 300.0, 1
 
     def setup_cache(self):
         try:

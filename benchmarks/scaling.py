@@ -38,7 +38,7 @@ class _Scaling:
 
 
 class OverTerms(_Scaling):
-    """Over m, 50 variables, rank 1, σ_min = 0.1: seconds are linear in m, counts flat."""
+    """Over m, 50 variables, rank 1, σ_min = 0.1: counts fall with m, seconds are linear in it."""
 
     axis = "m"
     params = (common.SOLVERS, common.METRICS, common.SMALL.values["m"])
@@ -51,7 +51,7 @@ class OverTerms(_Scaling):
 
 
 class OverVariables(_Scaling):
-    """Over n, 1000 terms of rank 1, σ_min = 0.1: counts grow with √n at most."""
+    """Over n, 1000 terms of rank 1, σ_min = 0.1: counts grow, in B⁽⁰⁾ and B* with √n at most."""
 
     axis = "n"
     params = (common.SOLVERS, common.METRICS, common.SMALL.values["n"])
@@ -90,7 +90,7 @@ class OverConditioning(_Scaling):
 
 
 class OverCoherence(_Scaling):
-    """Over the coherence γ, 1000 × 50 of condition 10: B⁽⁰⁾ pays for it, B* does not."""
+    """Over the coherence γ, 1000 × 50 of condition 10: gradient methods pay for it in B⁽⁰⁾, not in B*."""
 
     axis = "gamma"
     params = (common.SOLVERS, common.METRICS, common.SMALL.values["gamma"])

@@ -96,7 +96,37 @@ class AgainstNumPy:
             mine, theirs = best_times([ours, lambda: plain(rows, c, count)], rounds=3)
         return mine / theirs
 
-    track_relative_time.unit = "NumPy times"
+    track_relative_time.unit = "× NumPy"
+
+
+class ManyAgainstSeparate:
+    """Time of solve_many with 50 right-hand sides over that of 50 solves by auto, interleaved: ⅓ is the promise."""
+
+    params = (["1000×500", "5000×500"],)
+    param_names = ("size",)
+    version = common.PROBLEM_SET
+    timeout = 300
+
+    def track_relative_time(self, size):
+        import numba
+        import numpy as np
+
+        from quartbench import Problem, solve, solve_many
+        from quartbench.study.timing import best_times, equal_threads
+
+        m, n = map(int, size.split("×"))
+        form = common.instance("spectrum", m=m, n=n, sigma_min=0.1).form
+        sides = np.random.default_rng(0).standard_normal((50, n))
+
+        def separate():
+            for c in sides:
+                solve(Problem(form, c), rel_gap=GAP)
+
+        with equal_threads(numba.get_num_threads()):
+            ours, theirs = best_times([lambda: solve_many(form, sides, rel_gap=GAP), separate], rounds=1)
+        return ours / theirs
+
+    track_relative_time.unit = "× separate"
 
 
 class Memory:

@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from itertools import product
 from pathlib import Path
 
 import numba
 import pytest
+from asv.util import load_json
 from asv_runner.discovery import disc_benchmarks
 
 from benchmarks import common, gate
@@ -63,6 +65,18 @@ def test_every_benchmark_names_its_parameters_its_unit_and_its_version(benchmark
     assert not any(re.fullmatch(r"param\d+", name) for name in benchmark.param_names)
     assert benchmark.unit not in (None, "", "unit")
     assert benchmark.version == common.PROBLEM_SET
+
+
+def test_the_environment_of_asv_has_what_the_package_and_its_peers_need():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = project["dependencies"] + project["optional-dependencies"]["peers"]
+    configuration = load_json(str(ROOT / "asv.conf.json"), js_comments=True)
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower()
+    pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", lines, re.M))
+    installed = {name.lower(): versions for name, versions in configuration["matrix"]["req"].items()}
+    for requirement in wanted:
+        name = re.match(r"[\w.-]+", requirement)[0].lower()
+        assert installed.get(name) == [pinned[name]], requirement
 
 
 def test_version_is_that_of_the_problem_set():

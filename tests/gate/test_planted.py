@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).parent / "quartbench"
 
-KERNEL = "gate.Kernels.time_value_and_gradient('dense 1000×250')"
+KERNEL = "gate.Kernels.time_200_evaluations('dense 1000×250')"
 TIME = "gate.SolverTimes.time_to_gap('homgd')"
 ITERATIONS = "gate.SolverCounts.track_iterations('spectrum 500×20', 'homgd')"
 
