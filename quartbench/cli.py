@@ -624,8 +624,8 @@ def gate(base, head, bench, markdown, junit, json_, calibrate, runs, write) -> N
 
     \b
     regression   a count (iterations, passes, sweeps) grew by more than 2 %;
-                 or a time of at least 10 ms grew by its threshold with
-                 p < 0.002, and did so again in a second run
+                 or a time of at least 10 ms, the best of its samples, grew by its
+                 threshold with p < 0.002, and did so again in a second run
     unmeasured   it fails on HEAD, or an expected result is missing
     worse        at least 1.1 times, but not enough or not surely enough to block
     improvement  surely 1.1 times better, or a count more than 2 % lower

@@ -1,7 +1,8 @@
 """When does a change of a benchmark block? The whole rule, as one pure function over typed records.
 
-On shared machines identical code under 2 ms moves by 0.65 to 1.29 and nothing above 100 ms moves. So counts, which do
-not depend on the machine, are held tightly, and times block only where size, statistics and a second run agree.
+On shared machines the median time of identical code moves by up to half, its best time by a tenth. So counts, which do
+not depend on the machine, are held tightly, and times block only where the best of many samples, statistics on all of
+them and a second run agree.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Measurement:
-    """One benchmark on one commit: asv's value, its samples (times only), or the error that it raised."""
+    """One benchmark on one commit: its value (of a time the best sample), the samples (times only), or its error."""
 
     state: State
     value: float = math.nan
