@@ -22,6 +22,8 @@ from quartbench.gate.verdict import ABSENT, Measurement, Record, State
 
 #: The tier that the gate runs, as asv's --bench takes it.
 TIER = r"^gate\."
+#: How often each commit has its turn.
+TURNS = 3
 #: Units of tracked numbers that are the same on every machine and every run.
 COUNTS = ("iterations", "passes", "sweeps")
 #: asv writes "[12.50%] ··· name   result"; only the last part tells a reader something.
@@ -44,22 +46,38 @@ class Suite:
         object.__setattr__(self, "work", self.root / ".asv" / "gate")
 
     def measure(self, pair: Pair, bench: Iterable[str], watch: Watcher, label: str = "first") -> dict[str, Record]:
-        """Run the benchmarks that match on both commits in turns (base, head, head, base), and return the records.
+        """Run the benchmarks that match on both commits in turns (base, head, base, head, …), and return the records.
 
-        The benchmarks are those of the working tree, for both commits, as always with asv; environments and machine
-        code are shared with everyday runs.
+        Each turn is a run of asv that adds its samples; counts are the same in every turn and are taken in the first.
+        A neighbour that slows the machine for a minute then meets both commits, and leaves both some samples in peace.
+        (asv's own interleaving has base, head, head, base: it may meet head alone.) The benchmarks are those of the
+        working tree, for both commits, as always with asv; environments and machine code are shared with everyday runs.
         """
         results = self.work / label
         results.mkdir(parents=True)
         bench = list(bench)
         config = self._configuration(results)
-        (results / "commits").write_text(f"{pair.head}\n{pair.base}\n")
         self._know_machine()
-        arguments = ["run", "--config", str(config), "--interleave-rounds", "--record-samples", "--show-stderr"]
-        for pattern in bench:
-            arguments += ["--bench", pattern]
-        lines = self._asv([*arguments, f"HASHFILE:{results / 'commits'}"], watch)
-        (results / "asv.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines, patterns = [], bench
+        for number in range(2 * TURNS):
+
+            def turn(done: float, text: str, number: int = number) -> None:
+                watch((number + done) / (2 * TURNS), f"turn {number // 2 + 1} of {TURNS}, {text}")
+
+            (results / "commit").write_text((pair.base, pair.head)[number % 2] + "\n")
+            arguments = ["run", "--config", str(config), "--append-samples", "--show-stderr"]
+            for pattern in patterns:
+                arguments += ["--bench", pattern]
+            lines += self._asv([*arguments, f"HASHFILE:{results / 'commit'}"], turn)
+            (results / "asv.log").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            if number % 2:
+                records = self._records(results, pair, bench, lines)
+                patterns = [f"^{re.escape(name)}$" for name, record in records.items() if _takes_turns(record)]
+                if not patterns:
+                    break
+        return records
+
+    def _records(self, results: Path, pair: Pair, bench: list[str], lines: list[str]) -> dict[str, Record]:
         try:
             return read_records(results, pair, bench, errors(lines))
         except FileNotFoundError:
@@ -135,12 +153,17 @@ def _report(line: str, watch: Watcher) -> None:
             watch(0.0, "building (minutes for a new commit)")
         return
     done, text = float(step["percent"]) / 100, step["text"].strip()
-    turn = re.match(r"For .* commit (\w{8}).* \(round (\d+)/(\d+)\)", text)
+    commit = re.match(r"For .* commit (\w{8})", text)
     running = re.match(r"(?:Running \()?([A-Za-z_]\w*(?:\.\w+)+)", text)
-    if turn:
-        watch(done, f"round {turn[2]} of {turn[3]}, commit {turn[1]}")
+    if commit:
+        watch(done, f"commit {commit[1]}")
     elif running:
         watch(done, running[1])
+
+
+def _takes_turns(record: Record) -> bool:
+    """Say whether more turns add to what is known: to times that both commits have."""
+    return record.kind == "time" and record.base.state == record.head.state == State.MEASURED
 
 
 def read_records(
