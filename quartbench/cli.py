@@ -697,7 +697,7 @@ def _gate_watcher(console: Console):
         told = set()
 
         def line(done: float, text: str) -> None:
-            if "round " in text and (done, text) not in told:
+            if ", commit " in text and (done, text) not in told:
                 told.add((done, text))
                 console.print(f"gate: {100 * done:3.0f} % {text}", highlight=False)
 

@@ -43,7 +43,8 @@ def test_a_grown_count_is_exit_code_1(gate):
 def test_a_slow_time_is_measured_again_alone_and_is_exit_code_1(gate):
     result = run("--bench", "Times")
     assert result.exit_code == 1
-    assert "second run" in words(result)
+    assert "turn 3 of 3, commit" in words(result)
+    assert "second run: turn 3 of 3, commit" in words(result)
     again = gate.asv[-1]
     assert [again[k + 1] for k, word in enumerate(again) if word == "--bench"] == [
         r"^gate\.Times\.time_wait\('slowed'\)$"
