@@ -19,7 +19,8 @@ from asv_runner.discovery import disc_benchmarks
 
 from benchmarks import common, gate
 from quartbench import instances
-from quartbench.gate.suite import TURNS
+from quartbench.gate.suite import TURNS, full_names
+from quartbench.gate.thresholds import TABLE, read_table
 from quartbench.solvers import solvers
 
 ROOT = Path(__file__).parents[2]
@@ -146,6 +147,13 @@ def test_the_gate_tier_is_what_its_pattern_selects():
         "gate.SolverTimes",
         "gate.SolverCounts",
     }
+
+
+def test_the_table_of_thresholds_is_that_of_the_gate_tier():
+    names = {full for b in of_module("gate") for full in full_names(b.name, b.params)}
+    table = read_table(ROOT / TABLE)
+    assert table.keys() <= names, "a benchmark that is expected but gone fails every gate"
+    assert names - table.keys() == set(), "run quartbench gate --calibrate --write"
 
 
 @pytest.fixture
