@@ -2,7 +2,7 @@
 
 from . import common
 
-#: Calls in a sample: less than a millisecond each, which alone would be timed badly.
+#: Calls in a sample: most take less than a millisecond, which alone would be timed badly.
 CALLS = 20
 
 

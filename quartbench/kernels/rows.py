@@ -402,7 +402,7 @@ def hessian_product_complex_parallel(rows, x, s, known, v, bounds):
     return _join(_total(first), _total(second))
 
 
-# Reading without thinking: the machine's speed limit ------------------------------------------------------------------
+# What preconditioning needs -------------------------------------------------------------------------------------------
 
 
 @kernel
@@ -463,6 +463,9 @@ def scale_parallel(rows, weights, out, bounds):
     """Write the rows, each times its weight, to out, one share a thread."""
     for p in prange(bounds.size - 1):
         _scale_range(rows, weights, bounds[p], bounds[p + 1], out)
+
+
+# Reading without thinking: the machine's speed limit ------------------------------------------------------------------
 
 
 @kernel
