@@ -34,7 +34,7 @@ class Gated:
 
     version = PROBLEM_SET
     timer = time.process_time
-    rounds, repeat, warmup_time = 1, (6, 16, 1.5), 0.3
+    rounds, repeat, warmup_time = 1, (4, 12, 1.0), 0.3
 
 
 @lru_cache(maxsize=4)

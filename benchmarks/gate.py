@@ -17,7 +17,7 @@ COUNTED = {
 FORMS = {
     "dense 1000×250": ("spectrum", {"m": 1000, "n": 250, "sigma_min": 0.1}),
     "sparse 10000×500": ("sparse", {"m": 10_000, "n": 500, "density": 0.02}),
-    "graph of 2000 points": ("geometric", {"points": 2000}),
+    "graph of 4000 points": ("geometric", {"points": 4000}),
 }
 CALLS = 200
 

@@ -23,7 +23,7 @@ from quartbench.gate.verdict import ABSENT, Measurement, Record, State
 #: The tier that the gate runs, as asv's --bench takes it.
 TIER = r"^gate\."
 #: How often each commit has its turn.
-TURNS = 3
+TURNS = 5
 #: Units of tracked numbers that are the same on every machine and every run.
 COUNTS = ("iterations", "passes", "sweeps")
 #: asv writes "[12.50%] ··· name   result"; only the last part tells a reader something.

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from quartbench.cli import main
+from quartbench.gate.suite import TURNS
 
 
 def run(*arguments):
@@ -43,8 +44,8 @@ def test_a_grown_count_is_exit_code_1(gate):
 def test_a_slow_time_is_measured_again_alone_and_is_exit_code_1(gate):
     result = run("--bench", "Times")
     assert result.exit_code == 1
-    assert "turn 3 of 3, commit" in words(result)
-    assert "second run: turn 3 of 3, commit" in words(result)
+    assert f"turn {TURNS} of {TURNS}, commit" in words(result)
+    assert f"second run: turn {TURNS} of {TURNS}, commit" in words(result)
     again = gate.asv[-1]
     assert [again[k + 1] for k, word in enumerate(again) if word == "--bench"] == [
         r"^gate\.Times\.time_wait\('slowed'\)$"

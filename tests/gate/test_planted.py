@@ -139,7 +139,20 @@ def test_a_benchmark_that_raises_is_exit_code_2_and_says_why(clone):
     assert code == 2
 
 
-def test_a_commit_against_itself_passes(clone):
-    code, verdicts = clone.gate(KERNEL, ITERATIONS, TIME, base="HEAD")
-    assert verdicts[ITERATIONS]["ratio"] == 1
-    assert code == 0
+@pytest.fixture(params=["a quiet machine", "one core taken"])
+def _load(request):
+    """Let another process take one core, or not."""
+    if request.param == "a quiet machine":
+        yield
+        return
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+        yield
+        other.kill()
+
+
+@pytest.mark.usefixtures("_load")
+def test_a_commit_against_itself_passes_five_times_in_a_row(clone):
+    for _ in range(5):
+        code, verdicts = clone.gate(KERNEL, ITERATIONS, TIME, base="HEAD")
+        assert verdicts[ITERATIONS]["ratio"] == 1
+        assert code == 0
