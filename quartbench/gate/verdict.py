@@ -1,8 +1,8 @@
 """When does a change of a benchmark block? The whole rule, as one pure function over typed records.
 
 On a shared machine medians of identical code moved by factors up to 2.3, the best of samples taken in turns by up to
-1.2. So counts, which do not depend on the machine, are held tightly, and times block only where the
-best of many samples, statistics on all of them and a second run agree.
+1.2. So counts, which do not depend on the machine, are held tightly, and times block only where the best of many
+samples, statistics on all of them and a second run agree.
 """
 
 from __future__ import annotations
