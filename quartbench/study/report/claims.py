@@ -364,7 +364,9 @@ def coherence_range(runs):
         return None
     low, high = (part.coherence * part.m / part.n).min(), (part.coherence / part.r).max()
     holds = low >= 1.0 - 1e-9 and high <= 1.0 + 1e-9
-    text = f"Over {part.instance.nunique()} instances γ is {low:.3g} times n/m or more, and {high:.3g} times r or less."
+    count = part.instance.nunique()
+    over = f"Over {count} instances" if count > 1 else "On one instance"
+    text = f"{over} γ is {low:.3g} times n/m or more, and {high:.3g} times r or less."
     return Finding(HOLDS if holds else FAILS, text, {"γm/n": float(low), "γ/r": float(high)}, keys(part))
 
 
