@@ -631,9 +631,9 @@ def gate(base, head, bench, markdown, junit, json_, calibrate, runs, write) -> N
     improvement  surely 1.1 times better, or a count more than 2 % lower
     new          it gave no result on BASE
 
-    Thresholds are in benchmarks/gate.toml; a benchmark listed there is expected to give a result. A run takes
-    some seven minutes; the first one also makes an environment and compiles the kernels of both commits, and asv keeps
-    both in .asv.
+    Thresholds are in benchmarks/gate.toml; a benchmark listed there is expected to give a result. A run takes some
+    seven minutes; the first one also makes an environment and compiles the kernels of both commits, which asv keeps in
+    .asv.
 
     The exit code is 0 where nothing blocks, 1 for a regression, 2 where something could not be measured.
     """  # noqa: D301

@@ -145,9 +145,12 @@ def _load(request):
     if request.param == "a quiet machine":
         yield
         return
-    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
         yield
+    finally:
         other.kill()
+        other.wait()
 
 
 @pytest.mark.usefixtures("_load")
