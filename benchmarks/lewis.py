@@ -238,7 +238,7 @@ class GraphAgainstDenseRows:
         import numba
         import numpy as np
 
-        from quartbench.model import StackedForm
+        from quartbench import StackedForm
         from quartbench.precondition import lewis_weights
         from quartbench.study.timing import best_times, equal_threads
 

@@ -12,7 +12,7 @@ class OverVariables(common.Timed):
     def setup_cache(self):
         import numpy as np
 
-        from quartbench.model import Diagonal, Identity, Orthant, SecondOrder
+        from quartbench import Diagonal, Identity, Orthant, SecondOrder
 
         # No setup: it would run before every call and end asv's batching of microsecond calls. For the same reason no
         # import in a timed call: reading the cones and metrics of this cache has imported all.

@@ -1,29 +1,46 @@
 """quartbench: certified solvers and honest benchmarks for convex quartic optimisation."""
 
-from quartbench import instances
-from quartbench.errors import ProblemError
-from quartbench.model import (
-    Centred,
-    Cholesky,
+from quartbench.runtime import configure
+
+configure()  # before anything is compiled, or a thread started
+
+from quartbench import instances  # noqa: E402
+from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
+from quartbench.errors import ProblemError  # noqa: E402
+from quartbench.forms import (  # noqa: E402
     ComplexForm,
-    Diagonal,
-    Free,
+    Form,
     GramForm,
     GraphForm,
-    Identity,
-    Laplacian,
-    Orthant,
-    Problem,
-    SecondOrder,
+    OperatorForm,
     StackedForm,
-    certify,
+    TermForm,
+    register_form,
 )
-from quartbench.precondition import coherence, effective_resistance, leverage, lewis_weights, measured_kappa, metric
-from quartbench.solvers import Result, Solver, register, solve, solve_many
+from quartbench.metrics import Cholesky, Diagonal, Identity, Laplacian, Metric  # noqa: E402
+from quartbench.model import Problem, certify  # noqa: E402
+from quartbench.precondition import (  # noqa: E402
+    coherence,
+    effective_resistance,
+    leverage,
+    lewis_weights,
+    measured_kappa,
+    metric,
+)
+from quartbench.solvers import Prepared, Result, Solver, prepare, register, solve, solve_many  # noqa: E402
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "register_form",
+    "register_cone",
+    "prepare",
+    "TermForm",
+    "Prepared",
+    "OperatorForm",
+    "Metric",
+    "Form",
+    "Cone",
     "Centred",
     "Cholesky",
     "ComplexForm",

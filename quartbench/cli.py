@@ -111,8 +111,8 @@ def list_(as_json: bool) -> None:
     import inspect
 
     from quartbench import solvers
+    from quartbench.cones import CONES
     from quartbench.instances import INSTANCES
-    from quartbench.model import CONES
     from quartbench.precondition import METRICS
 
     def first_line(thing: object) -> str:

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from quartbench.cones import Orthant
 from quartbench.errors import ProblemError
-from quartbench.model import GramForm, Orthant, Problem
+from quartbench.forms import GramForm
+from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, number, origin, whole
 

@@ -12,7 +12,8 @@ from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.model import Problem, StackedForm
+from quartbench.forms import StackedForm
+from quartbench.model import Problem
 
 from .arguments import generator, number, origin, whole
 from .matrices import cholesky_basis, haar, impose, unit

@@ -13,8 +13,10 @@ from scipy import sparse as sp
 from scipy.sparse.csgraph import connected_components
 from scipy.special import gamma
 
+from quartbench.cones import Centred
 from quartbench.errors import ProblemError
-from quartbench.model import Centred, GraphForm, Problem
+from quartbench.forms import GraphForm
+from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, origin, whole
 from .planted import plant, plant_at

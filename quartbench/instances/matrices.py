@@ -9,8 +9,10 @@ import numpy as np
 from scipy import sparse as sp
 from scipy.linalg import solve_triangular
 
+from quartbench.cones import Orthant
 from quartbench.errors import ProblemError
-from quartbench.model import Orthant, Problem, StackedForm
+from quartbench.forms import StackedForm
+from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, number, origin, whole
 from .planted import plant

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.model import ComplexForm, Free, Problem
+from quartbench.cones import Free
+from quartbench.forms import ComplexForm
+from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, origin, whole
 from .planted import plant

@@ -1,25 +1,19 @@
-"""How every kernel is compiled: the decorators, where machine code is cached, and how many threads run it.
-
-Numba's disk cache stamps a function with the content of its own file only, so a kernel that calls a kernel of another
-file would keep the old callee after an edit. Our cache directory therefore carries a hash of all kernel sources.
-"""
+"""How every kernel is compiled: the decorators, and how many threads run a kernel."""
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import math
-import os
-import tempfile
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
 import numba
 import numpy as np
 from numba import config
+
+from quartbench.runtime import configure
+
+#: Where compiled kernels are kept, and the threading layer they run in (None: serially).
+CACHE_DIR, LAYER = configure()
 
 #: NaN and inf keep their meaning (no ``nnan``, ``ninf``): sums may be reordered and products fused, nothing else.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
@@ -28,32 +22,6 @@ FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
 #: 5 to 10 µs, so two threads break even at some 60 000 elements. But where another process has the second core, a
 #: region takes a millisecond: up to here two threads would gain 40 µs at the most, and that is not worth the risk.
 PARALLEL_WORK = 300_000
-
-
-def _source_hash() -> str:
-    digest = hashlib.blake2b(digest_size=8)
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
-    return digest.hexdigest()
-
-
-def _cache_dir() -> str:
-    """Return where the machine code of this source goes: below NUMBA_CACHE_DIR, the package, or the user's cache."""
-    name = f"quartbench-{_source_hash()}"
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    roots = [config.CACHE_DIR] if config.CACHE_DIR else [str(Path(__file__).parent / "__pycache__"), home]
-    for root in roots:
-        path = os.path.join(root, name)
-        try:
-            os.makedirs(path, exist_ok=True)
-        except OSError:
-            continue
-        if os.access(path, os.W_OK):
-            return path
-    return tempfile.mkdtemp(prefix="quartbench-")
-
-
-CACHE_DIR = _cache_dir()
 
 
 def _compiled(fastmath: set[str], **options):
@@ -72,54 +40,6 @@ kernel = _compiled(FASTMATH)
 parallel_kernel = _compiled(FASTMATH, parallel=True)
 #: For indirect addressing: free to reorder a sum, LLVM would gather into vectors, slower than one entry after another.
 gather_kernel = _compiled({"contract"})
-
-
-#: How long an idle OpenMP thread spins before it sleeps (GNU's unit, some 50 ns each). By default it spins for many
-#: milliseconds, and on a machine that is busy with something else the spinning keeps the very thread it waits for from
-#: running: a 50 µs kernel took 60 ms on two loaded cores, 1 ms with this count. Below about 5000 threads fall asleep
-#: within a region, and waking them takes 200 µs.
-SPIN_COUNT = "10000"
-
-
-def _thread_safe_layer() -> str | None:
-    """Return a layer of Numba in which two Python threads may run kernels at once, or None (then all run serially).
-
-    Numba's work-queue layer aborts the process there. A layer that the user named in NUMBA_THREADING_LAYER is kept, as
-    is one whose threads run already: Numba starts them once a process.
-    """
-    try:
-        running = numba.threading_layer()
-    except ValueError:  # none runs yet
-        pass
-    else:
-        return running if running in ("omp", "tbb") else None
-    for layer, pool in (("omp", "omppool"), ("tbb", "tbbpool")):
-        if config.THREADING_LAYER in (layer, "default", "safe", "threadsafe"):
-            try:
-                with _short_spin():
-                    importlib.import_module(f"numba.np.ufunc.{pool}")
-            except ImportError:
-                continue
-            return layer
-    return None
-
-
-@contextmanager
-def _short_spin() -> Iterator[None]:
-    """Let an OpenMP library that is loaded inside spin briefly, unless the user has said how long."""
-    if {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
-        yield
-        return
-    os.environ["GOMP_SPINCOUNT"] = SPIN_COUNT
-    try:
-        yield
-    finally:
-        del os.environ["GOMP_SPINCOUNT"]
-
-
-LAYER = _thread_safe_layer()
-if LAYER is not None and not config.DISABLE_JIT:
-    config.THREADING_LAYER = LAYER
 
 
 def thread_count(work: float, pieces: int) -> int:

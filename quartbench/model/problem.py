@@ -5,28 +5,16 @@ f(sy) is a quartic in s ≥ 0, smallest at s(y) = ([⟨c,y⟩]₊ / 4ρ(y))^{1/3
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
-import zlib
-from collections.abc import Mapping
 from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
-from quartbench.errors import ProblemError, unknown_name
-
-from .cones import CONES, Cone, Free
-from .forms import FORMS, ComplexForm, Form, GramForm, GraphForm, StackedForm
-
-#: The format of saved problems; a file of another one is refused by name.
-FILE_VERSION = 1
-
-#: Largest entries of rows whose fourth powers, squared and summed, stay far from the ends of the floating-point range.
-MODERATE = (1e-15, 1e15)
+from quartbench.cones import Cone
+from quartbench.errors import ProblemError
+from quartbench.forms import Form
 
 
 class Normalised(NamedTuple):
@@ -47,10 +35,10 @@ class Problem:
     form : Form
         ρ, positive definite on the cone.
     c : array
-        A nonzero point, in the native shape of the form or flat. Never changed. On ``Centred`` only its centred part
+        A nonzero point, in the native shape of the form or flat. Never changed. On a subspace only its part there
         matters, and is kept.
     cone : Cone
-        K; the whole space where not given.
+        K; where not given, that of the form: the whole space for most, ``Centred`` for graphs.
     solution : array, optional
         The minimiser, where it is known.
     optimum : float, optional
@@ -74,17 +62,15 @@ class Problem:
         if cone is not None and not isinstance(cone, Cone):
             raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …), found {cone!r}")
         self.form = form
-        self.cone = (cone or Free()).bind(form)
-        if isinstance(form, GraphForm) and self.cone.name != "centred":
-            raise ProblemError(
-                f"ρ of a graph vanishes on translations: its problems need cone=Centred(), found {self.cone!r}"
-            )
+        self.cone = (cone or form.cone).bind(form)
+        form.require_cone(self.cone)
         form.require_definite()
         flat = _finite(form.flat(c, "c"), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
         self.trivial = self.cone.polar_contains(flat)
-        self.c = self.cone.euclidean(flat) if self.cone.name == "centred" and not self.trivial else flat.copy()
+        within = self.cone.euclidean(flat) if self.cone.subspace and not self.trivial else flat
+        self.c = within.copy() if within is flat else within
         self.c.flags.writeable = False
         self.solution = None if solution is None else _finite(form.flat(solution, "solution"), "solution")
         if optimum is not None and not (isinstance(optimum, Real) and np.isfinite(optimum)):
@@ -144,21 +130,33 @@ class Problem:
 
     # Scale ------------------------------------------------------------------------------------------------------------
 
+    def with_c(self, c: np.ndarray) -> Problem:
+        """Return the same problem with another c, flat and in the subspace of the cone, and no known solution."""
+        twin = object.__new__(Problem)
+        twin.__dict__.update(self.__dict__)
+        twin.c, twin.solution, twin.optimum = c, None, None
+        twin.c.flags.writeable = False
+        return twin
+
+    def on(self, form: Form) -> Problem:
+        """Return the same problem on a twin of its form, with a count of passes of its own."""
+        twin = object.__new__(Problem)
+        twin.__dict__.update(self.__dict__)
+        twin.form = form
+        return twin
+
     def normalised(self) -> Normalised:
         """Return the same problem with entries of order one, so that rows and c of 1e±60 are harmless.
 
-        With A = aA' and c = bc', f(x) = (b⁴/a⁴)^{1/3} f'(x') for x = (b/a⁴)^{1/3} x'. No row is copied. Rows of
-        ``MODERATE`` size stay as they are (a = 1): their fourth powers are safe, and scaling would cost every pass.
+        With A = aA' and c = bc', f(x) = (b⁴/a⁴)^{1/3} f'(x') for x = (b/a⁴)^{1/3} x'.
         """
-        a = self.form.magnitude
-        if MODERATE[0] <= a <= MODERATE[1]:
-            a = 1.0
-        b = float(np.abs(self.c).max())
+        form = self.form.moderate()
+        a, b = self.form.scale / form.scale, float(np.abs(self.c).max())
         x_scale = float(np.exp((np.log(b) - 4.0 * np.log(a)) / 3.0))
         f_scale = b * x_scale
         twin = object.__new__(Problem)
         twin.__dict__.update(self.__dict__)
-        twin.form = self.form.scaled(1.0 / a)
+        twin.form = form
         twin.c = self.c / b
         twin.c.flags.writeable = False
         twin.solution = None if self.solution is None else self.solution / x_scale
@@ -172,56 +170,16 @@ class Problem:
 
         The file appears under its name when it is complete: a killed save leaves no half file there.
         """
-        path = Path(path)
-        if path.suffix != ".npz":
-            path = path.with_name(path.name + ".npz")
-        kind = next((name for name, form in FORMS.items() if type(self.form) is form), None)
-        if kind is None:
-            raise ProblemError(f"{type(self.form).__name__} cannot be saved (forms that can: {', '.join(FORMS)})")
-        head = {"version": FILE_VERSION, "form": kind, "cone": self.cone.name, "origin": self.origin}
-        try:
-            header = np.array(json.dumps(head))
-        except (TypeError, ValueError) as error:
-            raise ProblemError(f"origin must be JSON, found something else: {error}") from None
-        arrays = {f"form_{name}": array for name, array in self.form._arrays().items()}
-        arrays["scale"] = np.array(self.form.scale)
-        arrays["c"] = np.asarray(self.c)
-        if self.solution is not None:
-            arrays["solution"] = self.solution
-        if self.optimum is not None:
-            arrays["optimum"] = np.array(self.optimum)
-        part = path.with_name(f".{path.name}.{os.getpid()}.part.npz")
-        try:
-            np.savez_compressed(part, head=header, **arrays)
-            os.replace(part, path)
-        finally:
-            part.unlink(missing_ok=True)
-        return path
+        from .files import save
+
+        return save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Problem:
         """Read a problem that ``save`` wrote. Pickled content is refused."""
-        head, stored = _opened(path)
-        if head.get("version") != FILE_VERSION:
-            raise ProblemError(f"{os.fspath(path)!r} has version {head.get('version')}, this reads {FILE_VERSION}")
-        if head["cone"] not in CONES:
-            raise unknown_name("cone", head["cone"], CONES)
-        try:
-            form = _restored(head["form"], {k.removeprefix("form_"): v for k, v in stored.items() if k[:5] == "form_"})
-        except KeyError as error:
-            raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no {error}") from None
-        scale = float(stored["scale"])
-        problem = cls(
-            form if scale == 1.0 else form.scaled(scale),
-            stored["c"],
-            CONES[head["cone"]](),
-            solution=stored.get("solution"),
-            optimum=float(stored["optimum"]) if "optimum" in stored else None,
-            origin=head["origin"],
-        )
-        problem.c = stored["c"]  # bit for bit: centring what is centred already would round it once more
-        problem.c.flags.writeable = False
-        return problem
+        from .files import load
+
+        return load(path)
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"
@@ -233,35 +191,3 @@ def _finite(point: np.ndarray, name: str) -> np.ndarray:
         where = int(np.flatnonzero(~finite)[0])
         raise ProblemError(f"{name} must be finite, found {point[where]} at index {where}")
     return point
-
-
-def _opened(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Return the header and the arrays of a saved problem; raise for any other file."""
-    try:
-        with open(path, "rb") as handle:  # np.load would leave a file open that it cannot read
-            file = np.load(handle, allow_pickle=False)
-            stored = {name: file[name] for name in file.files} if isinstance(file, Mapping) else {}
-        head = json.loads(str(stored.get("head", "null")))
-    except FileNotFoundError:
-        raise ProblemError(f"no problem file at {os.fspath(path)!r}") from None
-    except (ValueError, OSError, EOFError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: {error}") from None
-    if not isinstance(head, dict) or not {"c", "scale"} <= stored.keys():
-        raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no header")
-    return head, stored
-
-
-def _restored(kind: str, arrays: dict[str, np.ndarray]) -> Form:
-    if kind not in FORMS:
-        raise unknown_name("form", kind, FORMS)
-    if kind == "graph":
-        return GraphForm(int(arrays["points"]), int(arrays["dim"]), arrays["edges"])
-    if kind == "gram":
-        return GramForm(*(int(size) for size in arrays["size"]))
-    if kind == "complex":
-        return ComplexForm(arrays["rows"])
-    if "data" in arrays:
-        shape = (arrays["indptr"].size - 1, int(arrays["columns"]))
-        matrix = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-        return StackedForm(matrix, int(arrays["rank"]))
-    return StackedForm(arrays["rows"], int(arrays["rank"]))

@@ -2,8 +2,9 @@
 
 from .kappa import measured_bounds, measured_kappa
 from .leverage import Resistances, coherence, effective_resistance, leverage
-from .lewis import METHODS, LewisWeights, lewis_weights
-from .metrics import METRICS, Description, MetricSummary, describe, metric
+from .lewis import LewisWeights, lewis_weights
+from .methods import METHODS
+from .metrics import METRICS, Description, MetricSummary, automatic_metric, describe, metric
 
 __all__ = [
     "METHODS",
@@ -12,6 +13,7 @@ __all__ = [
     "LewisWeights",
     "MetricSummary",
     "Resistances",
+    "automatic_metric",
     "coherence",
     "describe",
     "effective_resistance",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from quartbench.errors import ProblemError
-from quartbench.model import Bounds, Centred, Form, Free, GramForm, GraphForm, Metric
-
-from .factor import traces
+from quartbench.forms import Form, TermForm
+from quartbench.metrics import Bounds, Metric
 
 #: A search ends when a step changes ln(√ρ/‖x‖²) by less than this.
 STILL = 1e-12
@@ -47,10 +46,10 @@ def measured_bounds(form: Form, metric: Metric, starts: int = 8, steps: int = 20
 
 def _large_terms(form: Form, metric: Metric, count: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Return B⁻¹Uᵢw, w random, for the terms with the largest Tr(B⁻¹Bᵢ)."""
-    if isinstance(form, GramForm):
+    if not isinstance(form, TermForm):
         return []
     points = []
-    for term in np.argsort(-traces(form, metric), kind="stable")[:count]:
+    for term in np.argsort(-form.traces(metric), kind="stable")[:count]:
         weights = np.zeros(form.terms * form.rank)
         weights[term * form.rank : (term + 1) * form.rank] = rng.standard_normal(form.rank)
         points.append(metric.solve(form.adjoint(weights)))
@@ -62,7 +61,7 @@ class _Search:
 
     def __init__(self, form: Form, metric: Metric, steps: int) -> None:
         self.form, self.metric, self.steps = form, metric, steps
-        self.cone = (Centred() if isinstance(form, GraphForm) else Free()).bind(form)
+        self.cone = form.cone.bind(form)
 
     def __call__(self, x: np.ndarray, sign: float) -> float:
         """Return the extreme ln(√ρ/‖x‖²_B) that the search from x reaches: largest for sign 1, smallest for −1."""

@@ -17,13 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from quartbench.cones import Cone
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.model import Diagonal, Form, GramForm, Identity, Metric
-from quartbench.model import bounds as theory
-from quartbench.model.certificate import gram_diagonal
+from quartbench.forms import Form, TermForm
+from quartbench.forms.leverage import weighted_bounds
+from quartbench.metrics import Diagonal, Identity, Metric
 
-from .bounds import diagonal_bounds, weighted_bounds
-from .factor import factored, factored_single, freedom, require_terms, traces, uniform_weights
+from .leverage import require_terms
 from .lewis import lewis_weights
 
 
@@ -33,8 +33,7 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     Parameters
     ----------
     form : Form
-        On a ``GramForm`` every name gives the Euclidean metric: ρ(QXR) = ρ(X) for orthogonal Q and R, and the average
-        of a metric over these maps is a multiple of I with no larger κ, so no metric is better.
+        On one without terms, as ``GramForm`` is, every name gives the Euclidean metric.
     name : {"identity", "uniform", "lewis", "diagonal"}
     **options
         For "uniform": ``precision="single"``, which halves the time of the factor. For "lewis":
@@ -47,43 +46,40 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
     start = time.perf_counter()
-    if isinstance(form, GramForm):
-        made = Identity(form.dim)
-        made._bounds = theory.gram(form)
+    if isinstance(form, TermForm):
+        made = METRICS[name](require_terms(form), **options)
     else:
-        require_terms(form)
-        made = METRICS[name](form, **options)
-    made.name = name
-    made.setup_seconds = time.perf_counter() - start
-    return made
+        made = _identity(form)
+    return made.declared(name=name, setup_seconds=time.perf_counter() - start)
+
+
+def automatic_metric(form: Form, cone: Cone) -> str:
+    """Return the name of the metric that serves a form on a cone best without a look at its numbers."""
+    if not isinstance(form, TermForm) or cone.metrics == "identity":
+        return "identity"
+    if cone.metrics == "diagonal":
+        return "diagonal"
+    return "uniform" if form.factorable else "identity"
 
 
 def _identity(form: Form) -> Metric:
     """The Euclidean norm: costs nothing, κ grows with the square of the rows' condition number."""
-    made = Identity(form.dim)
-    made._bounds = lambda: diagonal_bounds(form, made)
-    return made
+    return Identity(form.dim).declared(bounds=form.bounds)
 
 
-def _uniform(form: Form, precision: str = "double") -> Metric:
+def _uniform(form: TermForm, precision: str = "double") -> Metric:
     """B⁽⁰⁾, all terms weighted alike: one factor, κ ≤ √(mγ)."""
-    if precision not in ("single", "double"):
-        raise unknown_name("precision", precision, ("single", "double"))
-    made = (factored_single if precision == "single" else factored)(form, uniform_weights(form))
-    made._bounds = lambda: weighted_bounds(form, made)
-    return made
+    return form.weighted(form.uniform_weights(), precision).declared(bounds=form.bounds)
 
 
-def _lewis(form: Form, **options: Any) -> Metric:
+def _lewis(form: TermForm, **options: Any) -> Metric:
     """B*, the terms weighted by their Lewis weights: a few sweeps, κ ≤ √n."""
     return lewis_weights(form, **options).metric
 
 
-def _diagonal(form: Form) -> Metric:
+def _diagonal(form: TermForm) -> Metric:
     """The diagonal of B⁽⁰⁾: one pass, for cones that need a diagonal metric."""
-    made = Diagonal(gram_diagonal(form) * form.terms**-0.5)
-    made._bounds = lambda: diagonal_bounds(form, made)
-    return made
+    return Diagonal(form.gram_diagonal() * form.terms**-0.5).declared(bounds=form.bounds)
 
 
 METRICS: dict[str, Callable[..., Metric]] = {
@@ -155,7 +151,7 @@ def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description
     Parameters
     ----------
     form : Form
-        Any but a ``GramForm``.
+        Any with terms.
     method, eps
         As for :func:`lewis_weights`.
     """
@@ -164,9 +160,8 @@ def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description
     identity = _summary(metric(form, "identity"), start, 0)
     start = time.perf_counter()
     base = metric(form, "uniform")
-    known = traces(form, base)
-    base._bounds = weighted_bounds(form, base, known)
-    uniform = _summary(base, start, 1)
+    traces = form.traces(base)
+    uniform = _summary(base.declared(bounds=weighted_bounds(form, base, traces)), start, 1)
     start = time.perf_counter()
     weights = lewis_weights(form, method=method, eps=eps)
     lewis = _summary(weights.metric, start, weights.sweeps)
@@ -174,8 +169,8 @@ def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description
         terms=form.terms,
         dim=form.dim,
         rank=form.rank,
-        freedom=freedom(form),
-        coherence=float((base.tau * known).max()),
+        freedom=form.freedom,
+        coherence=float((base.tau * traces).max()),
         method=method,
         factor=weights.factor,
         converged=weights.converged,

@@ -1,29 +1,20 @@
-"""The methods, one a file, behind one driver: ``solve(problem, solver=…, metric=…)``."""
+"""The methods, one per file, behind one driver: ``solve(problem, solver=…, metric=…)``."""
 
 from . import peers as peers
 from .accel_homgd import AccelHomGD
 from .auto import Auto
-from .base import (
-    History,
-    Iterate,
-    Result,
-    Solver,
-    State,
-    describe,
-    load_solver,
-    make_solver,
-    register,
-    solve,
-    solvers,
-    starting_point,
-)
 from .bregman import Bregman
+from .contract import Iterate, Solver
+from .driver import State
 from .gd import GD
 from .homcg import HomCG
 from .homgd import HomGD
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG
 from .many import solve_many
+from .prepared import Prepared, prepare, solve, starting_point
+from .registry import describe, load_solver, make_solver, register, solvers
+from .results import History, Result
 
 __all__ = [
     "GD",
@@ -36,12 +27,14 @@ __all__ = [
     "HomNewton",
     "HomNewtonCG",
     "Iterate",
+    "Prepared",
     "Result",
     "Solver",
     "State",
     "describe",
     "load_solver",
     "make_solver",
+    "prepare",
     "register",
     "solve",
     "solve_many",

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import numpy as np
+from quartbench.metrics import Bounds
 
-from quartbench.model import Bounds
-
-from .base import Iterate, Solver, choice, homogenised, register
-from .steps import LineSearch, RootStep, evaluate, theory
+from .contract import Iterate, Solver, choice, homogenised
+from .registry import register
+from .steps import LineSearch, RootStep, evaluate, required_bounds
 
 #: At a restart the line search may try a longer step again: within a stage theory wants t not to grow. After a stage of
 #: fewer steps than this it does not, so that rejected trials stay rare.
@@ -64,7 +63,7 @@ class AccelHomGD(Solver):
     def prepare(self, problem, metric):
         """Compute the bounds that fixed steps and early stages need."""
         if self.step == "fixed" or self.early:
-            theory(problem.form, metric)
+            required_bounds(metric)
 
     def iterates(self, problem, metric, start):
         """Yield y₀, then the y of every step; one pass each, and one more where the line search shortens a step."""
@@ -73,9 +72,9 @@ class AccelHomGD(Solver):
         yield Iterate(best.point, homogenised(best.rho), evaluated=best[1:])
         fixed, adaptive = self.step == "fixed", self.restart == "adaptive"
         search = None if fixed else LineSearch(form, step, best, growth=1.0)
-        t = 1.0 / (6.0 * theory(form, metric).beta) if fixed else search.t
-        image, spare = np.empty_like(best.image), np.empty_like(best.image)
-        for stage, length in enumerate(self._lengths(form, metric)):
+        t = 1.0 / (6.0 * required_bounds(metric).beta) if fixed else search.t
+        image = spare = None  # images of y that nobody needs any more
+        for stage, length in enumerate(self._lengths(metric)):
             z = best
             before, restarted = z.point, stage > 0
             image_before = z.image
@@ -87,12 +86,12 @@ class AccelHomGD(Solver):
                 if ends:
                     theta, point = 0.0, y
                 ahead = evaluate(form, point)
-                line = form.line_behind(z.image, ahead.image, image_before, theta, image)
+                image, line = form.line_behind(z.image, ahead.image, image_before, theta, image)
                 while not (fixed or search.accepts(line, squared)):
                     y, squared = search.shorten(z, y, squared)
                     t = search.t
                     ahead = evaluate(form, y + theta * (y - before))
-                    line = form.line_behind(z.image, ahead.image, image_before, theta, image)
+                    image, line = form.line_behind(z.image, ahead.image, image_before, theta, image)
                 yield Iterate(y, homogenised(sum(line)), t, restarted, ahead[1:] if ends else None)
                 if ends:
                     break
@@ -104,13 +103,13 @@ class AccelHomGD(Solver):
             if not fixed and k >= LONG_STAGE:
                 search.t = t = REGROWTH * t
 
-    def _lengths(self, form, metric) -> Iterator[float]:
+    def _lengths(self, metric) -> Iterator[float]:
         """Yield the most steps of each stage."""
         if self.restart == "none":
             yield math.inf
         length = 1
         if self.early:
-            bounds = theory(form, metric)
+            bounds = required_bounds(metric)
             length = early_length(bounds)
             yield from [length] * early_stages(bounds)
         elif self.restart == "adaptive":

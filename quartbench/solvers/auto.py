@@ -1,44 +1,43 @@
 """Which method, in which metric? What ``solve`` uses unless told otherwise: Newton directions at the least cost.
 
-Costs are counted in passes. A dense factor of n unknowns costs so many that it must save as many, and what it saves
-depends on the conditioning, of which the first conjugate gradients tell.
+Costs are counted in passes, and the form says what a factor and a solve cost. A factor must save as many passes as it
+costs, and what it saves depends on the conditioning, of which the first conjugate gradients tell.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 
 from quartbench import precondition
-from quartbench.model import ComplexForm, GramForm, GraphForm, Metric, Problem, StackedForm
-from quartbench.model.certificate import DENSE_DIMENSION, ritz_values
-from quartbench.model.laplacians import DENSE_VERTICES
-from quartbench.precondition.factor import factored_single, uniform_weights
+from quartbench.forms import TermForm
+from quartbench.linalg.conjugate_gradients import ritz_values
+from quartbench.metrics import Metric
+from quartbench.model import Problem
 
 from .accel_homgd import AccelHomGD
-from .base import Solver, automatic_metric, register
+from .contract import Iterate, Solver
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG, newton_cg
 from .plane import Plane, iterate
+from .registry import register
 from .steps import Evaluated, evaluate
 
 #: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win.
 SMALL = 60
 
-#: Passes that a factor may cost to be made without a look at the conditioning.
-CHEAP_FACTOR = 30.0
-
-#: A factor in single precision costs n/FACTOR passes over dense rows, as BLAS-3 computes so much faster than memory
-#: is read, and a solve with it n/m of a pass.
-FACTOR = 20.0
+#: Passes that a factor, or a Hessian, may cost to be made without a look at the conditioning.
+CHEAP = 30.0
 
 #: A factor of the Hessian is made once a direction has taken this many products more than the share of its cost in
 #: passes: it halves those of the directions to come.
 PAYING = 4.0
 
-#: Digits up to which the directions to come are too few to repay it.
-FEW_DIGITS = 7.0
+#: Digits up to which the directions to come are too few to repay it; and those assumed where no gap is asked for, with
+#: the fewest and the most that make a difference.
+FEW_DIGITS, USUAL_DIGITS, DIGITS = 7.0, 8.0, (1.0, 14.0)
 
 #: Share of their mean that is added to the weights of the terms in it.
 SMOOTHING = 0.1
@@ -46,14 +45,15 @@ SMOOTHING = 0.1
 #: The settings of HomNewtonCG.
 FORCING, PRODUCTS = HomNewtonCG().forcing, HomNewtonCG().products
 
-#: Passes that a factor of the Laplacian of a large graph costs, and a solve with it.
-GRAPH_FACTOR, GRAPH_SOLVE = 100.0, 25.0
-
 #: Products of the first direction, after which its Ritz values have a first idea of the conditioning.
 PROBE = 12
 
 #: How much larger the condition number may well be than the Ritz values of a run that was cut short say.
 UNSEEN = 3.0
+
+#: What a run to ten digits takes, in passes, measured on instances of the study ``peers``: without a factor PER_ROOT
+#: for each unit of the root of the condition number; with one BESIDE it, and so many SOLVES.
+PER_ROOT, BESIDE, SOLVES = 9.0, 10.0, 38.0
 
 
 @register("auto")
@@ -66,11 +66,11 @@ class Auto(Solver):
 
     Algorithm
     ---------
-    - the second-order cone: ``accel-homgd``;
-    - few unknowns: ``homnewton``;
-    - else ``homnewton-cg``: on graphs in the metric of the Laplacian; on rows in B⁽⁰⁾, factored in single precision,
-      where that costs few passes; else without a factor, until the Ritz values of a run of conjugate gradients
-      promise that B⁽⁰⁾ pays for itself; and then in the Hessian on the way, where directions still take many products.
+    - a cone without directions: ``accel-homgd``;
+    - few unknowns and a cheap Hessian: ``homnewton``;
+    - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes; else without a factor,
+      until the Ritz values of a run of conjugate gradients promise that B⁽⁰⁾ pays for itself; and then in the Hessian
+      on the way, where directions still take many products.
 
     Guarantee
     ---------
@@ -83,77 +83,94 @@ class Auto(Solver):
 
     costly = True
 
-    def __init__(self) -> None:
-        self.method = ""
-        self._digits = 8.0
-
     def choose_metric(self, problem, rel_gap):
-        """Return the metric of the method for this problem."""
+        """Return the metric of the method for this form and cone."""
         form, cone = problem.form, problem.cone
-        if rel_gap:
-            self._digits = min(max(-math.log10(rel_gap), 1.0), 14.0)
-        name, options = automatic_metric(problem), {}
-        if isinstance(form, GraphForm) and form.points > DENSE_VERTICES:
-            name = "diagonal"
-        elif cone.subspace and isinstance(form, StackedForm | ComplexForm):
-            if form.dim <= SMALL or self._factor_cost(form) <= CHEAP_FACTOR:
+        name, options = precondition.automatic_metric(form, cone), {}
+        if cone.metrics == "any" and isinstance(form, TermForm):
+            name = form.bare_metric
+            if form.factorable and form.factor_cost() <= CHEAP:
                 name, options = "uniform", {"precision": "single"}
-            else:
-                name = "diagonal" if isinstance(form, StackedForm) and form.sparse else "identity"
-        return precondition.metric(form.scaled(1.0), name, **options)
+        return precondition.metric(form.twin(), name, **options)
 
-    def prepare(self, problem, metric):
-        """Choose the method, and say why."""
+    def planned(self, problem, metric, rel_gap):
+        """Return the method chosen, with the reason."""
         form, cone = problem.form, problem.cone
-        if not (cone.subspace or cone.name == "orthant"):
-            self.method, self.reason = "accel-homgd", f"accel-homgd, as the cone is {cone.name}"
-        elif isinstance(form, StackedForm | ComplexForm) and form.dim <= SMALL:
-            self.method, self.reason = "homnewton", f"homnewton, as n = {form.dim} is small"
+        if not cone.directions:
+            return Chosen(AccelHomGD(), f"accel-homgd, as the cone is {cone.name}")
+        if form.dim <= SMALL and form.hessian_cost() <= CHEAP and isinstance(form, TermForm):
+            return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
+        if not isinstance(form, TermForm):
+            why = "as no metric is better on this form"
+        elif metric.diagonal is None:
+            why = f"preconditioned by {metric.name}, which costs few passes"
+        elif not cone.subspace:
+            why = f"in the metric {metric.name}, as the cone is the {cone.name}"
         else:
-            self.method = "homnewton-cg"
-            if isinstance(form, GramForm):
-                why = "as no metric is better on a Gram form"
-            elif metric.diagonal is None:
-                why = f"preconditioned by {metric.name}, which costs few passes"
-            elif cone.name == "orthant":
-                why = f"in the metric {metric.name}, as the cone is the orthant"
-            else:
-                why = "without a factor, which would cost more than it saves"
-            self.reason = f"homnewton-cg {why}"
+            why = "without a factor, which would cost more than it saves"
+        digits = USUAL_DIGITS if not rel_gap else min(max(-math.log10(rel_gap), DIGITS[0]), DIGITS[1])
+        return AdaptiveNewton(digits, f"homnewton-cg {why}")
 
     def iterates(self, problem, metric, start):
-        """Yield the iterates of the method, or of one method after another."""
-        if self.method == "accel-homgd":
-            yield from AccelHomGD().iterates(problem, metric, start)
-        elif self.method == "homnewton":
-            yield from HomNewton().iterates(problem, metric, start)
-        else:
-            yield from self._newton_cg(problem, metric, start)
+        """Yield the iterates of the method chosen."""
+        return self.planned(problem, metric, None).iterates(problem, metric, start)
 
-    def _newton_cg(self, problem: Problem, metric: Metric, start: np.ndarray):
+
+class Chosen(Solver):
+    """A method that ``auto`` has chosen."""
+
+    name = Auto.name
+    costly = True
+
+    def __init__(self, method: Solver, reason: str) -> None:
+        self.method, self.reason = method, reason
+
+    def iterates(self, problem, metric, start):
+        """Yield the iterates of the method."""
+        return self.method.iterates(problem, metric, start)
+
+
+class AdaptiveNewton(Solver):
+    """HomNewtonCG, which makes a factor on its way where that promises to pay for itself.
+
+    Parameters
+    ----------
+    digits : float
+        The digits to go, which decide what a factor is worth.
+    reason : str
+        Why it starts as it does.
+    """
+
+    name = Auto.name
+    costly = True
+
+    def __init__(self, digits: float, reason: str) -> None:
+        self.digits, self.reason = digits, reason
+
+    def iterates(self, problem: Problem, metric: Metric, start: np.ndarray) -> Iterator[Iterate]:
+        """Yield iterates without a factor, with one of B⁽⁰⁾, and with one of the Hessian, as far as each is taken."""
         form, plane = problem.form, Plane(problem)
-        y = evaluate(form, start)
+        y, reason = evaluate(form, start), self.reason
         yield iterate(y, plane.c)
-        factorable = isinstance(form, GraphForm) or form.dim <= DENSE_DIMENSION
-        if problem.cone.subspace and factorable and not isinstance(form, GramForm):
+        if problem.cone.subspace and isinstance(form, TermForm) and form.factorable:
             if metric.diagonal is not None:
-                y, metric = yield from self._without_factor(plane, metric, y)
-            if metric is not None and not isinstance(form, GraphForm):
-                y, metric = yield from self._with_factor(plane, metric, y)
+                y, metric, reason = yield from self._without_factor(plane, metric, y, reason)
+            if metric is not None and form.refines_hessian:
+                y, metric, reason = yield from self._with_factor(plane, metric, y, reason)
         if metric is not None:
-            yield from newton_cg(plane, metric, y, FORCING, PRODUCTS)
+            yield from _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS))
 
-    def _without_factor(self, plane: Plane, metric: Metric, y: Evaluated):
-        """Yield iterates until a factor promises to pay; return the point to go on from and the metric, or None."""
+    def _without_factor(self, plane: Plane, metric: Metric, y: Evaluated, reason: str):
+        """Yield iterates until a factor promises to pay; return where to go on from, the metric or None, and why."""
         form, watch = plane.form, Conditioning(PROBE)
         for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
             yield found
             if self._factor_pays(form, watch.condition()):
                 break
         else:
-            return y, None
-        better = factored_single(form, uniform_weights(form))
-        self.reason = (
+            return y, None, reason
+        better = form.weighted(form.uniform_weights(), "single")
+        reason = (
             f"homnewton-cg, at first without a factor; conjugate gradients saw a condition number of some "
             f"{watch.condition():.0f}, for which a factor of B⁽⁰⁾ pays"
         )
@@ -161,44 +178,37 @@ class Auto(Solver):
         fresh = evaluate(form, better.solve(plane.c))
         if fresh.rho / float(plane.c @ fresh.point) ** 4 < y.rho / float(plane.c @ y.point) ** 4:
             y = fresh
-        return y, better
+        return y, better, reason
 
-    def _with_factor(self, plane: Plane, metric: Metric, y: Evaluated):
-        """Yield iterates until a factor of the Hessian promises to pay; return the point to go on from and the metric.
+    def _with_factor(self, plane: Plane, metric: Metric, y: Evaluated, reason: str):
+        """Yield iterates until a factor of the Hessian promises to pay; return where to go on from, the metric, and why.
 
         The terms weigh qᵢ there, and a little more, as those that are almost zero at y may not be at the solution.
         """
         form, watch = plane.form, Conditioning(PRODUCTS)
-        for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
+        for found in _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS, watch)):
             yield found
-            if self._digits > FEW_DIGITS and len(watch.steps) > PAYING + self._factor_cost(form) / PAYING:
+            if self.digits > FEW_DIGITS and len(watch.steps) > PAYING + form.factor_cost() / PAYING:
                 break
         else:
-            return y, None
+            return y, None, reason
         y = Evaluated(found.point, *found.evaluated)
-        squares = np.square(y.image).reshape(-1, form.rank).sum(axis=1)
-        self.reason += ", then by the Hessian on the way"
-        return y, factored_single(form, squares / squares.mean() + SMOOTHING)
+        squares = form.term_squares(y.image)
+        made = form.weighted(squares / squares.mean() + SMOOTHING, "single")
+        return y, made, f"{reason}, then by the Hessian on the way"
 
-    @staticmethod
-    def _factor_cost(form: StackedForm | ComplexForm | GraphForm) -> float:
-        """Return the passes that a factor costs, in single precision on rows."""
-        if isinstance(form, GraphForm):
-            return GRAPH_FACTOR
-        entries, n = _entries(form), form.rows.shape[1]
-        gram = n / FACTOR if entries == form.rows.shape[0] * n else entries / form.rows.shape[0]
-        return gram + n**3 / (3.0 * FACTOR * entries)
-
-    def _factor_pays(self, form: StackedForm | ComplexForm | GraphForm, condition: float) -> bool:
+    def _factor_pays(self, form: TermForm, condition: float) -> bool:
         """Say whether the passes still to go are more without a factor than with one."""
-        share = self._digits / 10.0
-        solve = GRAPH_SOLVE if isinstance(form, GraphForm) else form.rows.shape[1] ** 2 / _entries(form)
-        return share * 9.0 * math.sqrt(condition) > self._factor_cost(form) + (10.0 + 38.0 * share) * (1.0 + solve)
+        share = self.digits / 10.0
+        without = share * PER_ROOT * math.sqrt(condition)
+        return without > form.factor_cost() + (BESIDE + SOLVES * share) * (1.0 + form.solve_cost())
 
 
-def _entries(form: StackedForm | ComplexForm) -> int:
-    sparse = isinstance(form, StackedForm) and form.sparse
-    return form.rows.nnz if sparse else form.rows.size
+def _saying(reason: str, iterates: Iterator[Iterate]) -> Iterator[Iterate]:
+    """Yield iterates, the first of which gives a reason."""
+    for found in iterates:
+        yield found._replace(reason=reason) if reason else found
+        reason = ""
 
 
 class Conditioning:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .base import Iterate, Solver, choice, register
-from .steps import NOISE, Evaluated, evaluate, theory
+from .contract import Iterate, Solver, choice
+from .registry import register
+from .steps import NOISE, Evaluated, evaluate, required_bounds
 
 
 @register("bregman")
@@ -54,7 +55,7 @@ class Bregman(Solver):
     def prepare(self, problem, metric):
         """Compute the bounds that a fixed step needs."""
         if self.step == "fixed":
-            theory(problem.form, metric)
+            required_bounds(metric)
 
     def iterates(self, problem, metric, start):
         """Yield x₀, x₁, …; one pass each with a fixed step, one more for every L that was too small."""
@@ -67,7 +68,7 @@ class Bregman(Solver):
         yield Iterate(x.point, x.rho - s, evaluated=x[1:])
         fixed = self.step == "fixed"
         # The relative smoothness along x itself is 4ρ/‖x‖⁴: a lower bound on L, to begin the search with.
-        level = 12.0 * theory(form, metric).beta ** 2 if fixed else 4.0 * x.rho / at.square**2
+        level = 12.0 * required_bounds(metric).beta ** 2 if fixed else 4.0 * x.rho / at.square**2
         while True:
             point, new = geometry.step(x, at, level)
             trial = evaluate(form, point)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .base import Iterate, Solver, register
+from .contract import Iterate, Solver
+from .registry import register
 from .steps import Evaluated, LineSearch, PlainStep, evaluate
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from .base import Solver, register
+from .contract import Solver
 from .plane import Plane, Progress, iterate, minimiser, require_directions, residual
+from .registry import register
 from .steps import Evaluated, evaluate
 
 #: Iterations after which the image is computed afresh: until then it is updated, and each update rounds.
@@ -91,7 +92,7 @@ class HomCG(Solver):
         form, c, inner = plane.form, plane.c, float(plane.c @ y.point)
         if plane.bounded:
             for _ in range(60):
-                z = np.maximum(y.point + t * d, 0.0)
+                z = plane.cone.euclidean(y.point + t * d)
                 there = float(c @ z)
                 if there > 0.0 and r @ (z - y.point) > 0.0:
                     break
@@ -105,10 +106,10 @@ class HomCG(Solver):
         along = form.image(h)
         line = form.line_from_images(y.image, along).tolist()
         line[1] = slope
-        share = minimiser(line, plane.limit(y.point, h))
+        share = minimiser(line, plane.cone.limit(y.point, h))
         image, point = y.image + share * along, y.point + share * h
         if plane.bounded:
-            np.maximum(point, 0.0, out=point)
+            point = plane.cone.euclidean(point)
             t = max(t * share, 1e-3 * t) if share > 0.0 else 0.0
         else:
             t = share

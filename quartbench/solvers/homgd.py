@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from .base import Iterate, Solver, choice, homogenised, register
-from .steps import LineSearch, RootStep, evaluate, theory
+from .contract import Iterate, Solver, choice, homogenised
+from .registry import register
+from .steps import LineSearch, RootStep, evaluate, required_bounds
 
 
 @register("homgd")
@@ -44,7 +45,7 @@ class HomGD(Solver):
     def prepare(self, problem, metric):
         """Compute the bounds that a fixed step needs."""
         if self.step == "fixed":
-            theory(problem.form, metric)
+            required_bounds(metric)
 
     def iterates(self, problem, metric, start):
         """Yield y₀, y₁, …; one pass each with a fixed step, about 1.2 with the line search."""
@@ -52,7 +53,7 @@ class HomGD(Solver):
         y = evaluate(form, start)
         yield Iterate(y.point, homogenised(y.rho), evaluated=y[1:])
         if self.step == "fixed":
-            t = 1.0 / (6.0 * theory(form, metric).beta)
+            t = 1.0 / (6.0 * required_bounds(metric).beta)
             while True:
                 y = evaluate(form, step(y, t)[0])
                 yield Iterate(y.point, homogenised(y.rho), t, evaluated=y[1:])

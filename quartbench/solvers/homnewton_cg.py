@@ -7,11 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from quartbench.model import Form, Metric
-from quartbench.model.threads import ONE_THREAD_WORK, blas_threads
+from quartbench.forms import Form
+from quartbench.linalg.conjugate_gradients import conjugate_gradients
+from quartbench.metrics import Metric
+from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
-from .base import Solver, register
-from .plane import ROUNDING, Plane, Progress, iterate, require_directions, residual
+from .contract import Solver
+from .plane import Plane, Progress, iterate, require_directions, residual
+from .registry import register
 from .steps import Evaluated, evaluate
 
 #: Residuals of the Newton system are not driven below this share of their start: the next Hessian knows better.
@@ -85,8 +88,10 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels
-            e = newton_direction(plane.form, y, r, z, solve, share, products, watch)
-        if plane.bounded and r @ (np.maximum(y.point + e, 0.0) - y.point) < KEPT * float(r @ e):
+            e = conjugate_gradients(
+                product_at(plane.form, y), r, solve, first=z, share=share, products=products, watch=watch
+            ).x
+        if plane.bounded and r @ (plane.cone.euclidean(y.point + e) - y.point) < KEPT * float(r @ e):
             # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
             curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
             e = (size / curvature if curvature > 0.0 else 1.0) * z
@@ -97,36 +102,7 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
             return
 
 
-def newton_direction(
-    form: Form, y: Evaluated, r: np.ndarray, z: np.ndarray, solve: Callable, share: float, products: int, watch=None
-) -> np.ndarray:
-    """Return e with ρ''(y)e ≈ r by preconditioned conjugate gradients from z = B⁻¹r, a pass each."""
+def product_at(form: Form, y: Evaluated) -> Callable[[np.ndarray], tuple[np.ndarray, None]]:
+    """Return p ↦ ρ''(y)p, a pass each, as conjugate gradients take it."""
     point, image = y.point, y.image
-    e, rest, p = np.zeros_like(r), r, z
-    rz = float(r @ z)
-    if not rz > 0.0:
-        return z
-    goal = share * share * rz
-    square, largest = rz, 0.0  # ⟨p,Bp⟩, and the largest ⟨p,Hp⟩/⟨p,Bp⟩
-    if watch is not None:
-        watch.begin()
-        products = watch.products
-    for _ in range(products):
-        hp = form.hessian_product_flat(point, image, p)
-        curvature = float(p @ hp)
-        largest = max(largest, curvature / square)
-        # Where terms vanish at y the Hessian is singular: below rounding, a curvature would give a step without bounds.
-        if not curvature > ROUNDING * largest * square:
-            return e if e.any() else p
-        step = rz / curvature
-        e = e + step * p
-        rest = rest - step * hp
-        z = solve(rest)
-        rz, last = float(rest @ z), rz
-        if watch is not None:
-            watch.add(step, rz / last)
-        if not rz > goal:
-            break
-        p = z + (rz / last) * p
-        square = rz + (rz / last) ** 2 * square
-    return e
+    return lambda p: (form.hessian_product_flat(point, image, p), None)

@@ -14,16 +14,18 @@ from typing import Any
 import numpy as np
 
 from quartbench import precondition
-from quartbench.errors import ProblemError, unknown_name
-from quartbench.model import Cone, Form, Free, Metric, Problem, StackedForm
-from quartbench.model.certificate import DENSE_DIMENSION, certify_block, gap
+from quartbench.cones import Cone
+from quartbench.errors import ProblemError
+from quartbench.forms import Form, TermForm
+from quartbench.metrics import Metric
+from quartbench.model import Problem
+from quartbench.model.certificate import certify_columns, gap
 
-from .base import HOMOGENISED, MESSAGES, History, Result, automatic_metric, require_positive, solve
+from .contract import HOMOGENISED
 from .homnewton_cg import SMALLEST_SHARE, HomNewtonCG
 from .plane import PATIENCE, ROUNDING, minimiser
-
-#: The cones in which Newton directions are found.
-NEWTON_CONES = ("free", "centred", "orthant")
+from .prepared import Prepared, require_positive
+from .results import History, Result, ended
 
 #: Doubles of the images of a block of problems.
 BLOCK = 1 << 22
@@ -46,12 +48,12 @@ def solve_many(
     C : sequence of arrays
         The right-hand sides, each of the shape of a point: the rows of an array of shape (k, n), say.
     cone : Cone, optional
-        Free space where it is not given.
+        That of the form where it is not given: free space, for most.
     metric : str or Metric
         Made once for all: a name, a Metric made for this form, or ``"auto"``.
     rel_gap : float
     starts : sequence of arrays, optional
-        Where to start, one a right-hand side: the solutions of a problem before, in a loop that changes c little.
+        Where to start, one for each right-hand side: the solutions of a problem before, in a loop that changes c little.
         Where a start is worse than B⁻¹c it is not used.
     max_iter : int
         The most iterations of each, in lockstep.
@@ -71,58 +73,46 @@ def solve_many(
     if len(C) == 0:
         return []
     if starts is not None and len(starts) != len(C):
-        raise ProblemError(f"starts must be one a right-hand side, found {len(starts)} for {len(C)}")
+        raise ProblemError(f"starts must be one for each right-hand side, found {len(starts)} for {len(C)}")
     require_positive("rel_gap", rel_gap)
     require_positive("max_iter", max_iter, zero=True)
-    problems = [Problem(form, c, cone or Free()) for c in C]
-    started = perf_counter()
-    made = _metric(problems[0], metric)
-    setup = perf_counter() - started
-    dense = isinstance(form, StackedForm) and not form.sparse and form.rows.dtype == np.float64
-    if dense and isinstance(problems[0].cone, Free) and made.tau is not None:
+    cone = (cone or form.cone).bind(form)
+    prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
+    problems = [prepared.problem(c) for c in C]
+    prepared.ready(next((problem for problem in problems if not problem.trivial), None))
+    setup = prepared.setup_time / len(problems)
+    if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
         results: list[Result] = []
         step = max(1, BLOCK // (form.terms * form.rank))
         for first in range(0, len(problems), step):
             part = slice(first, first + step)
-            block = _Block(problems[part], made, None if starts is None else starts[part])
-            results += block.solve(rel_gap, max_iter, setup / len(problems))
+            block = _Block(problems[part], prepared.metric, None if starts is None else starts[part])
+            results += block.solve(rel_gap, max_iter, setup)
         return results
-    solver = "homnewton-cg" if problems[0].cone.name in NEWTON_CONES else "accel-homgd"
     starts = [None] * len(problems) if starts is None else starts
-    return [
-        solve(problem, solver, made, rel_gap, start=_better_start(problem, made, start))
+    found = [
+        prepared.solve(problem, prepared.better_start(problem, start))
         for problem, start in zip(problems, starts, strict=True)
     ]
+    for result in found:
+        result.setup_time = 0.0 if result.status == "trivial" else setup
+    return found
 
 
-def _metric(problem: Problem, given: str | Metric) -> Metric:
-    """Return the metric for all: in single precision where the solver chooses."""
-    if isinstance(given, Metric):
-        return given
-    if not isinstance(given, str):
-        raise ProblemError(f"metric must be a name or a Metric, found {type(given).__name__}")
-    if given != "auto":
-        if given not in precondition.METRICS:
-            raise unknown_name("metric", given, [*precondition.METRICS, "auto"])
-        return precondition.metric(problem.form, given)
-    name = automatic_metric(problem)
-    single = name == "uniform" and isinstance(problem.form, StackedForm) and problem.dim <= DENSE_DIMENSION
-    return precondition.metric(problem.form, name, **({"precision": "single"} if single else {}))
+class Together(HomNewtonCG):
+    """HomNewtonCG in a metric that is made for many right-hand sides, in single precision where that will do."""
 
+    name = HomNewtonCG.name
 
-def _better_start(problem: Problem, metric: Metric, start: Any) -> Any:
-    """Return the start, or None where B⁻¹c is better."""
-    if start is None or problem.trivial:
-        return None
-    other = problem.cone.project(metric.solve(problem.c.copy()), metric)
-    flat = problem.form.flat(start, "start")
-    if not problem.c @ flat > 0.0:
-        return None
-    return start if problem.homogenised_value(flat) <= problem.homogenised_value(other) else None
+    def choose_metric(self, problem, rel_gap):
+        """Return B⁽⁰⁾, whatever it costs: many solves share it."""
+        name = precondition.automatic_metric(problem.form, problem.cone)
+        options = {"precision": "single"} if name == "uniform" else {}
+        return precondition.metric(problem.form.twin(), name, **options)
 
 
 class _Block:
-    """Problems on the same dense rows, as the columns of matrices; numbers are those of the normalised problems."""
+    """Problems on the same form, as the columns of matrices; numbers are those of the normalised problems."""
 
     def __init__(self, problems: list[Problem], metric: Metric, starts: Sequence[Any] | None) -> None:
         self.problems, self.metric = problems, metric
@@ -131,7 +121,6 @@ class _Block:
         self.f_scale = np.array([one.f_scale for one in scaled])
         self.form = scaled[0].problem.form
         self.C = np.stack([one.problem.c for one in scaled], axis=1)
-        self.ratio = self.form.scale / problems[0].form.scale
         self.passes = np.zeros(len(problems), dtype=np.int64)
         self.Y = self._solve(self.C)
         self.Y /= self._inner(self.Y)
@@ -142,11 +131,11 @@ class _Block:
 
     def _image(self, X: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
         self.passes[columns] += 1
-        return (self.form.rows @ (self.form.scale * X)).reshape(self.form.terms, self.form.rank, -1)
+        return self.form.image_columns(X).reshape(self.form.terms, self.form.rank, -1)
 
     def _adjoint(self, W: np.ndarray, columns: Any = slice(None)) -> np.ndarray:
         self.passes[columns] += 1
-        return self.form.scale * (self.form.rows.T @ W.reshape(-1, W.shape[2]))
+        return self.form.adjoint_columns(W.reshape(-1, W.shape[2]))
 
     def _solve(self, V: np.ndarray) -> np.ndarray:
         return self.metric.solve_columns(V)
@@ -268,8 +257,8 @@ class _Block:
     def _certify(self, columns: np.ndarray) -> None:
         if columns.size:
             images = self.S[:, :, columns].reshape(-1, columns.size)
-            found = certify_block(
-                self.form, self.C[:, columns], self.Y[:, columns], images, self.G[:, columns], self.metric, self.ratio
+            found = certify_columns(
+                self.form.twin(), self.C[:, columns], self.Y[:, columns], images, self.G[:, columns], self.metric
             )
             self.lower[columns] = np.maximum(self.lower[columns], found)
 
@@ -283,32 +272,21 @@ class _Block:
         problem, trace = self.problems[j], np.array(self.traces[j])
         rho, inner = float((_squares(self.S[:, :, j : j + 1]) ** 2).sum()), float(self.C[:, j] @ self.Y[:, j])
         x = self.x_scale[j] * (inner / (4.0 * rho)) ** (1.0 / 3.0) * self.Y[:, j]
-        found, status, nit = gap(self.best[j], self.lower[j]), self.status[j], len(trace) - 1
-        words = {"gap": found, "rel_gap": rel_gap, "nit": nit, "passes": 0, "by": ""}
-        history = History(
-            iteration=np.arange(len(trace)),
-            passes=trace[:, 3].astype(np.int64),
-            seconds=trace[:, 0],
-            value=self.f_scale[j] * trace[:, 1],
-            gap=np.maximum(self.lower[j] / trace[:, 1] - 1.0, gap(-1.0, -1.0)),
-            step=trace[:, 2],
-            restart=np.zeros(len(trace), dtype=bool),
-        )
-        return Result(
-            x=problem.form.native(x),
-            fun=self.f_scale[j] * self.best[j],
-            gap=found,
-            lower_bound=self.f_scale[j] * self.lower[j],
-            status=status,
-            success=status == "converged",
-            message=MESSAGES[status].format(**words) + "; homnewton-cg, in lockstep with the others",
-            nit=nit,
-            passes=int(trace[-1, 3]),
+        seconds, values, steps, passes = trace.T
+        restarts = np.zeros(len(trace), dtype=bool)
+        return ended(
+            problem,
+            x,
+            self.best[j],
+            self.lower[j],
+            self.status[j],
+            History(passes, seconds, values, self.lower[j], self.f_scale[j], steps, restarts),
+            f_scale=self.f_scale[j],
+            rel_gap=rel_gap,
             setup_time=setup,
-            solve_time=float(trace[-1, 0]),
-            history=history,
-            solver="homnewton-cg",
+            solver=HomNewtonCG.name,
             metric=self.metric.name,
+            reason="homnewton-cg, in lockstep with the others",
         )
 
 

@@ -11,9 +11,10 @@ import math
 import numpy as np
 
 from quartbench.errors import ProblemError
-from quartbench.model import Metric, Problem
+from quartbench.metrics import Metric
+from quartbench.model import Problem
 
-from .base import Iterate, homogenised
+from .contract import Iterate, homogenised
 from .steps import Evaluated, evaluate
 
 #: A point that misses less than this share of what the best point of the plane gains is as good as that one, and its
@@ -29,10 +30,10 @@ PATIENCE = 3
 
 def require_directions(problem: Problem, method: str) -> None:
     """Raise for cones in which the fast methods have no directions."""
-    if not (problem.cone.subspace or problem.cone.name == "orthant"):
+    if not problem.cone.directions:
         raise ProblemError(
-            f"the solver {method!r} takes the cones free, centred and orthant, found {problem.cone.name!r}; "
-            "take 'accel-homgd'"
+            f"the solver {method!r} takes cones with directions (free, centred, orthant), found "
+            f"{problem.cone.name!r}; take 'accel-homgd'"
         )
 
 
@@ -81,7 +82,7 @@ class Plane:
     Parameters
     ----------
     problem : Problem
-        On free space, the centred subspace or the orthant.
+        On a cone with ``directions``: free space, the centred subspace, the orthant.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -89,15 +90,15 @@ class Plane:
         self.bounded = not problem.cone.subspace
 
     def free(self, y: Evaluated, r: np.ndarray) -> np.ndarray | None:
-        """Return which coordinates may move: on the orthant not those at zero that r pushes out; None for all."""
-        return (y.point > 0.0) | (r > 0.0) if self.bounded else None
+        """Return which coordinates may move; None for all."""
+        return self.cone.free(y.point, r)
 
     def solver(self, metric: Metric, free: np.ndarray | None):
         """Return r ↦ B⁻¹r inside the subspace, or the free coordinates."""
         if free is not None:
             diagonal = np.where(free, 1.0 / metric.diagonal, 0.0)
             return lambda v: diagonal * v
-        if self.cone.name == "free":
+        if self.cone.whole:
             return metric.solve
         project = self.cone.projector(metric)
         return lambda v: project(metric.solve(v))
@@ -109,26 +110,19 @@ class Plane:
         """
         z = y.point + e
         if self.bounded:
-            z = np.maximum(z, 0.0)
+            z = self.cone.euclidean(z)
             for _ in range(40):
                 if r @ (z - y.point) > 0.0 and self.c @ z > 0.0:
                     break
                 e = 0.5 * e
-                z = np.maximum(y.point + e, 0.0)
+                z = self.cone.euclidean(y.point + e)
         inner, there = float(self.c @ y.point), float(self.c @ z)
         gain = float(r @ (z - y.point))
         if not (gain > 0.0 and there > 0.0):
             return y, 0.0
         share = inner / there
-        limit = max(1.0, self.limit(y.point, share * z - y.point))
+        limit = max(1.0, self.cone.limit(y.point, share * z - y.point))
         return self._along(y, share * z, -share * gain, limit)
-
-    def limit(self, point: np.ndarray, h: np.ndarray) -> float:
-        """Return the largest t with point + t h in the cone."""
-        if not self.bounded:
-            return math.inf
-        out = h < 0.0
-        return float((point[out] / -h[out]).min()) if out.any() else math.inf
 
     def _along(self, y: Evaluated, z: np.ndarray, slope: float, limit: float) -> tuple[Evaluated, float]:
         """Search from y through z; the slope comes from vectors, as images lose its digits near the solution."""
@@ -143,7 +137,7 @@ class Plane:
             return there, 1.0
         point = y.point + t * (z - y.point)
         if self.bounded:
-            np.maximum(point, 0.0, out=point)
+            point = self.cone.euclidean(point)
         return evaluate(form, point), t
 
 

@@ -14,11 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from quartbench.errors import ProblemError
+from quartbench.forms import Form, Image
 from quartbench.kernels import steps as kernels
-from quartbench.model import Bounds, Form, GramForm, Identity, Metric, Problem
-from quartbench.model import bounds as known
-from quartbench.precondition.bounds import diagonal_bounds, weighted_bounds
-from quartbench.precondition.factor import factored
+from quartbench.metrics import Bounds, Metric
+from quartbench.model import Problem
 
 #: A distance below this share of φ is rounding: no step is rejected for it.
 NOISE = 0.1 * np.finfo(float).eps
@@ -37,7 +36,7 @@ class Evaluated(NamedTuple):
     point: np.ndarray
     rho: float
     gradient: np.ndarray
-    image: np.ndarray
+    image: Image
 
 
 def evaluate(form: Form, point: np.ndarray) -> Evaluated:
@@ -46,22 +45,15 @@ def evaluate(form: Form, point: np.ndarray) -> Evaluated:
     return tuple.__new__(Evaluated, (point, *form.evaluate_flat(point)))
 
 
-def theory(form: Form, metric: Metric) -> Bounds:
-    """Return the α and β that a fixed step needs: what the metric knows, or what its kind allows to compute now."""
-    if metric.bounds is not None:
-        return metric.bounds
-    if isinstance(form, GramForm):
-        metric._bounds = known.gram(form) if isinstance(metric, Identity) else None
-    elif metric.tau is not None:
-        metric._bounds = weighted_bounds(form, factored(form, metric.tau))
-    elif metric.diagonal is not None:
-        metric._bounds = diagonal_bounds(form, metric)
-    if metric.bounds is not None:
-        return metric.bounds
-    raise ProblemError(
-        f"a fixed step needs the constant β of the metric, but {metric.name!r} has no bounds on this form; "
-        "take a metric by name ('identity', 'uniform', 'lewis') or a line search"
-    )
+def required_bounds(metric: Metric) -> Bounds:
+    """Return the α and β that a fixed step needs; raise where the metric knows none for this form."""
+    bounds = metric.bounds
+    if bounds is None:
+        raise ProblemError(
+            f"a fixed step needs the constant β of the metric, but {metric.name!r} has no bounds on this form; "
+            "take a metric by name ('identity', 'uniform', 'lewis') or a line search"
+        )
+    return bounds
 
 
 class Step:
@@ -94,10 +86,10 @@ class RootStep(Step):
             normal = project(metric.solve(self.c))
             self.share = 1.0 / float(self.c @ normal)
             self.normal = self.share * normal
-            if cone.name != "free":
+            if not cone.whole:
                 self.ascent = lambda gradient: project(metric.solve(gradient))
             else:
-                self.ascent = None if isinstance(metric, Identity) else metric.solve
+                self.ascent = None if metric.euclidean else metric.solve
         else:
             self.onto = cone.slice(self.c, metric)
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import scipy.io
 
+from quartbench.cones import CONES
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.model import CONES, ComplexForm, Form, Problem, StackedForm
+from quartbench.forms import ComplexForm, Form, StackedForm
+from quartbench.model import Problem
 
 
 def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances import geometric_edges
 from quartbench.kernels import rows
 from quartbench.kernels.jit import shares
-from quartbench.model import ComplexForm, GraphForm, StackedForm
 
 from .timing import best_times, equal_threads
 

@@ -21,8 +21,8 @@ import numpy as np
 from quartbench import instances, precondition
 from quartbench.errors import ProblemError
 from quartbench.model import Problem, certify
+from quartbench.model.certificate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
-from quartbench.solvers.base import judging_metric
 
 from .timing import equal_threads
 
@@ -200,7 +200,7 @@ class Bench:
         """Compile what the run calls before its clock starts, once for each solver, metric and instance."""
         kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments"))
         method = made(request["spec"], json.loads(request["given"]))
-        if kind in self.warmed or getattr(method, "peer", False):  # nothing of a peer is compiled
+        if kind in self.warmed or method.peer:  # nothing of a peer is compiled
             return
         self.announce("warming", known)
         solve(self.problem, method, **options, max_iter=0, time_limit=request["time_limit"])
@@ -216,7 +216,7 @@ class Bench:
             where = int(np.flatnonzero(~np.isfinite(values))[0])
             return _lie(f"f is {values[where]} at iteration {where}")
         if self.judge is None:
-            self.judge = (judging_metric(problem.form),)
+            self.judge = (certifying_metric(problem.form.twin(), "single"),)
         fresh = certify(problem, problem.cone.euclidean(problem.form.flat(result.x)), self.judge[0])
         found = {"value": fresh.value, "lower_bound": fresh.lower_bound, "gap": float(fresh.gap)}
         if abs(fresh.value - result.fun) > HONEST * abs(fresh.value):

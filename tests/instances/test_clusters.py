@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from quartbench.cones import Orthant
+from quartbench.forms import GramForm
 from quartbench.instances import partition_similarity, planted_partition
-from quartbench.model import GramForm, Orthant
 
 
 @pytest.mark.parametrize(("p_in", "p_out"), [(0.6, 0.05), (1.0, 0.0), (0.02, 0.0), (0.0, 0.0), (0.3, 0.3)])

@@ -2,19 +2,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from quartbench.cones import Centred, Free, Orthant, SecondOrder
 from quartbench.errors import ProblemError
+from quartbench.forms import ComplexForm, GramForm, GraphForm, StackedForm
 from quartbench.instances import INSTANCES, make, planted, spectrum
-from quartbench.model import (
-    Centred,
-    ComplexForm,
-    Free,
-    GramForm,
-    GraphForm,
-    Identity,
-    Orthant,
-    SecondOrder,
-    StackedForm,
-)
+from quartbench.metrics import Identity
 
 from .common import SMALL
 

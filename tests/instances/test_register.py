@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from quartbench import instances
+from quartbench.cones import Free
 from quartbench.errors import ProblemError
+from quartbench.forms import StackedForm
 from quartbench.instances import INSTANCES, PROBLEM_SET, make, planted, remake
-from quartbench.model import Free, Problem, StackedForm
+from quartbench.model import Problem
 
 from .common import SMALL, bits
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from quartbench.forms import GraphForm
 from quartbench.kernels import graph as kernels
 from quartbench.kernels.jit import shares
-from quartbench.model.forms import GraphForm
 
 from . import plain
 

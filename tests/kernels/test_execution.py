@@ -20,7 +20,7 @@ LARGE_FORMS = """
 import numpy as np
 import scipy.sparse as sp
 from quartbench.kernels import jit
-from quartbench.model import ComplexForm, GraphForm, StackedForm
+from quartbench.forms import ComplexForm, GraphForm, StackedForm
 
 jit.PARALLEL_WORK = 0
 rng = np.random.default_rng(0)
@@ -84,7 +84,7 @@ def test_after_the_warm_up_forms_and_cones_compile_nothing(run_python):
     script = """
 import numpy as np, scipy.sparse as sp
 from quartbench.kernels import gram, graph, images, jit, projections, rows, sparse, warmup
-from quartbench.model import *
+from quartbench.cones import *; from quartbench.forms import *; from quartbench.metrics import *; from quartbench.model import *
 
 jit.PARALLEL_WORK = 1000
 

@@ -3,9 +3,9 @@
 import numpy as np
 import scipy.sparse as sp
 
+from quartbench.forms import GraphForm
 from quartbench.kernels import gram, graph, images, projections, rows, sparse, warmup
 from quartbench.kernels.jit import shares
-from quartbench.model.forms import GraphForm
 
 MODULES = (gram, graph, images, projections, rows, sparse)
 

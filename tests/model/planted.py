@@ -9,19 +9,10 @@ from fractions import Fraction
 import numpy as np
 import scipy.sparse as sp
 
-from quartbench.model import (
-    Centred,
-    ComplexForm,
-    Free,
-    GramForm,
-    GraphForm,
-    Orthant,
-    Problem,
-    SecondOrder,
-    StackedForm,
-)
-
-from .random_forms import connected_edges, dense_rows
+from quartbench.cones import Centred, Free, Orthant, SecondOrder
+from quartbench.forms import ComplexForm, GramForm, GraphForm, StackedForm
+from quartbench.model import Problem
+from tests.forms.random_forms import connected_edges, dense_rows
 
 #: Every form on every cone that takes it.
 CASES = (

@@ -5,27 +5,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quartbench.cones import Centred, Free, Orthant, SecondOrder
 from quartbench.errors import ProblemError
-from quartbench.model import (
-    Bounds,
-    Centred,
-    ComplexForm,
-    Free,
-    GramForm,
-    Identity,
-    Orthant,
-    Problem,
-    SecondOrder,
-    StackedForm,
-    bounds,
-    certify,
-    uniform_convexity_gap,
-    weighted,
-)
+from quartbench.forms import ComplexForm, GramForm, StackedForm
+from quartbench.forms.duality import absorb
+from quartbench.metrics import Bounds, Identity
+from quartbench.model import Problem, certify
 from quartbench.model import certificate as module
+from tests.forms.random_forms import forms, make, point
+from tests.model import paper_bounds as bounds
+from tests.model.paper_bounds import uniform_convexity_gap
 
 from .planted import CASES, near, planted, true_gap
-from .random_forms import forms, make, point
 
 DISTANCES = [1.0, 0.1, 1e-2, 1e-4, 1e-6, 1e-8, 1e-12, 0.0]
 
@@ -85,7 +76,7 @@ def test_any_weighted_metric_of_the_form_gives_a_true_certificate(kind, cone):
         return
     problem = planted(kind, cone, 1)
     tau = np.random.default_rng(0).uniform(0.1, 3.0, problem.form.terms)
-    metric = weighted(problem.form, tau)
+    metric = problem.form.weighted(tau)
     for distance in (0.1, 1e-3, 1e-6):
         x = near(problem, distance)
         for refine in (0, 8):
@@ -108,7 +99,7 @@ def test_certificate_stays_close_near_the_optimum_on_cones(kind, cone):
 def test_an_inexact_solve_costs_sharpness_and_not_truth(error):
     # ΣUᵢλᵢ misses c by what the solve left over, and the bound pays for it.
     problem = planted("dense", "free", 1)
-    metric = weighted(problem.form, np.full(problem.form.terms, 0.2))
+    metric = problem.form.weighted(np.full(problem.form.terms, 0.2))
     exact_solve, along = metric.solve, problem.solution / np.linalg.norm(problem.solution)
     metric.solve = lambda v: exact_solve(v) + error * np.linalg.norm(exact_solve(v)) * along
     for distance in (0.1, 1e-2, 1e-4, 1e-6, 1e-8):
@@ -120,8 +111,8 @@ def test_an_inexact_solve_costs_sharpness_and_not_truth(error):
 def test_a_metric_of_another_form_is_not_trusted():
     # Its τ would not give ΣUᵢλᵢ = c: the form's own B⁽⁰⁾ is used in its place.
     problem = planted("dense", "free", 1)
-    other = weighted(problem.form.scaled(2.0), np.ones(problem.form.terms))
-    stranger = weighted(planted("dense", "free", 2).form, np.ones(problem.form.terms))
+    other = problem.form.scaled(2.0).weighted(np.ones(problem.form.terms))
+    stranger = planted("dense", "free", 2).form.weighted(np.ones(problem.form.terms))
     x = near(problem, 1e-3)
     wanted = certify(problem, x)
     for metric in (other, stranger, Identity(problem.dim)):
@@ -211,14 +202,20 @@ def test_ill_conditioned_rows_are_certified_no_better_than_rounding_allows(terms
 # The conjugate-gradient fallback --------------------------------------------------------------------------------------
 
 
+def unfactored(monkeypatch):
+    """Let no form be factored without being asked to."""
+    for limit in ("stacked", "complex"):
+        monkeypatch.setattr(f"quartbench.forms.{limit}.DENSE_DIMENSION", 0)
+
+
 @pytest.mark.parametrize(
     ("kind", "cone"), [case for case in CASES if case[0] in ("dense", "block", "float32", "sparse", "complex")]
 )
 def test_without_a_factor_the_certificate_is_still_true_and_close(kind, cone, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_DIMENSION", 0)
+    unfactored(monkeypatch)
     for seed in range(3):
         problem = planted(kind, cone, seed, terms=40)
-        assert module.certificate_metric(problem.form) is None
+        assert module.certifying_metric(problem.form) is None
         for distance in DISTANCES:
             x = near(problem, distance, seed)
             if problem.inner(x) <= 0.0:
@@ -227,13 +224,13 @@ def test_without_a_factor_the_certificate_is_still_true_and_close(kind, cone, mo
             assert found.gap >= truth
             monkeypatch.undo()
             factored = certify(problem, x)
-            monkeypatch.setattr(module, "DENSE_DIMENSION", 0)
+            unfactored(monkeypatch)
             assert found.gap <= 1.5 * factored.gap + 1e-12
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_the_fallback_serves_the_smallest_problems(n, monkeypatch):
-    monkeypatch.setattr(module, "DENSE_DIMENSION", 0)
+    unfactored(monkeypatch)
     for form in (StackedForm(np.eye(n) + 1.0), ComplexForm((1.0 + 1j) * (np.eye(n) + 1.0))):
         problem = Problem(form, form.gradient(np.ones(form.dim)))
         assert certify(problem, np.ones(form.dim)).gap <= 1e-13
@@ -242,7 +239,7 @@ def test_the_fallback_serves_the_smallest_problems(n, monkeypatch):
 
 def test_what_is_left_over_is_absorbed_at_the_fixed_point():
     for dual, leftover in [(1.0, 0.0), (1.0, 1e-8), (2.0, 0.5), (1e-3, 10.0), (0.0, 1.0), (0.0, 0.0)]:
-        bound = module._absorb(dual, leftover)
+        bound = absorb(dual, leftover)
         assert bound == pytest.approx(dual + leftover * (bound / 3.0) ** 0.25, rel=1e-14, abs=1e-300)
         assert bound >= dual
 
@@ -261,7 +258,7 @@ def test_the_uniform_convexity_gap_is_true(data):
     tau = np.full(form.terms, form.terms**-0.5)
     cases = [(Identity(form.dim), bounds.euclidean(form))]
     if not isinstance(form, GramForm):
-        cases.append((weighted(form, tau), Bounds(1.0, np.inf)))
+        cases.append((form.weighted(tau), Bounds(1.0, np.inf)))
     for metric, constants in cases:
         found = uniform_convexity_gap(metric.dual_norm(problem.gradient(x)), constants.alpha)
         assert found >= truth - 1e-12 * abs(problem.value(best))

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
-from quartbench.model import Centred, Free, GramForm, GraphForm, Orthant, Problem, SecondOrder, StackedForm
+from quartbench.cones import Centred, Free, Orthant, SecondOrder
+from quartbench.forms import GramForm, GraphForm, StackedForm
+from quartbench.model import Problem
+from tests.forms.random_forms import KINDS, forms, make, pairs, point
 from tests.kernels import plain
 
 from .planted import CASES, exact, near, planted, true_gap
-from .random_forms import KINDS, forms, make, pairs, point
 
 
 def problem_of(form, rng):

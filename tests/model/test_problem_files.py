@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from quartbench.cones import CONES, Orthant
 from quartbench.errors import ProblemError
-from quartbench.model import CONES, ComplexForm, Form, Orthant, Problem, StackedForm, certify
+from quartbench.forms import ComplexForm, DenseForm, Form, StackedForm
+from quartbench.model import Problem, certify
 from tests.kernels import plain
 
 from .planted import CASES, near, planted
@@ -26,8 +28,8 @@ def test_a_problem_comes_back_bit_for_bit(kind, cone, tmp_path):
     assert (again.optimum, again.trivial) == (problem.optimum, problem.trivial)
     plain.identical(again.c, problem.c)
     plain.identical(again.solution, problem.solution)
-    for name, array in problem.form._arrays().items():
-        other = again.form._arrays()[name]
+    for name, array in problem.form.arrays().items():
+        other = again.form.arrays()[name]
         assert (other.dtype, other.shape) == (array.dtype, array.shape)
         plain.identical(other, array)
     x = near(problem, 0.1)
@@ -111,13 +113,13 @@ def test_an_origin_that_is_no_json_is_refused_before_anything_is_written(tmp_pat
 
 
 def test_a_form_without_a_file_format_says_so(tmp_path):
-    class MyForm(StackedForm):
+    class MyForm(DenseForm):
         pass
 
     with pytest.raises(ProblemError, match="MyForm cannot be saved"):
         Problem(MyForm(np.eye(2)), [1.0, 1.0]).save(tmp_path / "a.npz")
     with pytest.raises(ProblemError, match="Form cannot be saved"):
-        Form()._arrays()
+        Form().arrays()
 
 
 # Files that are no problems -------------------------------------------------------------------------------------------

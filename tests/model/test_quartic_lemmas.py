@@ -5,21 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartbench.model import (
-    Bounds,
-    Centred,
-    Free,
-    GramForm,
-    GraphForm,
-    Identity,
-    Problem,
-    StackedForm,
-    bounds,
-    weighted,
-)
+from quartbench.cones import Centred, Free
+from quartbench.forms import GramForm, GraphForm, StackedForm
+from quartbench.metrics import Bounds, Identity
+from quartbench.model import Problem
+from tests.forms.random_forms import SEEDS, WITH_TERMS, connected_edges, dense_rows, forms, make, pairs, point
 from tests.kernels import plain
-
-from .random_forms import SEEDS, WITH_TERMS, connected_edges, dense_rows, forms, make, pairs, point
+from tests.model import paper_bounds as bounds
 
 #: Rounding that an inequality may lose, relative to the largest of the numbers that it compares.
 SLACK = 1e-11
@@ -47,13 +39,13 @@ def metrics(form):
     yield Identity(form.dim), bounds.euclidean(form)
     if not isinstance(form, GramForm):
         tau = np.random.default_rng(form.terms).uniform(0.1, 2.0, form.terms)
-        metric = weighted(form, tau)
+        metric = form.weighted(tau)
         yield metric, bounds.weighted(tau, leverage(form, tau))
 
 
 def leverage(form, tau):
     """Return ℓᵢ = τᵢTr(UᵢᵀB⁻¹Uᵢ) by plain NumPy, one solve a row."""
-    metric = weighted(form, tau)
+    metric = form.weighted(tau)
     rows = dense_rows(form)
     scores = np.array([row @ metric.solve(row.copy()) for row in rows])
     return tau * scores.reshape(-1, form.rank).sum(axis=1)
@@ -61,7 +53,7 @@ def leverage(form, tau):
 
 def block_norms(form, tau):
     """Return τᵢλ_max(UᵢᵀB⁻¹Uᵢ), which may stand for the leverage (ERRATA 13)."""
-    metric = weighted(form, tau)
+    metric = form.weighted(tau)
     blocks = plain.blocks(dense_rows(form), form.rank)
     tops = [np.linalg.eigvalsh(u @ np.stack([metric.solve(row.copy()) for row in u], axis=1))[-1] for u in blocks]
     return tau * np.array(tops)
@@ -232,7 +224,7 @@ def test_leverage_bounds_the_share_of_a_term(data):
     form = data.draw(forms(WITH_TERMS))
     x, _ = data.draw(pairs(form))
     tau = np.random.default_rng(data.draw(SEEDS)).uniform(0.05, 3.0, form.terms)
-    square = weighted(form, tau).norm(x) ** 2
+    square = form.weighted(tau).norm(x) ** 2
     shares = tau * squares(form, x)
     spectral, scores = block_norms(form, tau), leverage(form, tau)
     assert (shares <= spectral * square * (1.0 + 1e-9) + SLACK * square).all()
@@ -246,7 +238,7 @@ def test_both_sides_of_the_comparison_with_a_weighted_norm(data):
     x, y = data.draw(pairs(form))
     p = data.draw(st.sampled_from([1.2, 1.5, 2.0, 3.0, 4.0]))
     tau = np.random.default_rng(data.draw(SEEDS)).uniform(0.05, 3.0, form.terms)
-    metric = weighted(form, tau)
+    metric = form.weighted(tau)
     for scores in (leverage(form, tau), block_norms(form, tau)):
         constants = bounds.weighted(tau, scores, p)
         for at in (x, y):
@@ -274,7 +266,7 @@ def test_the_coherence_bound_holds_in_the_uniform_metric(data):
     scores = leverage(form, tau)
     constants = bounds.uniform(form.terms, scores.max())
     plain.close(constants, bounds.weighted(tau, scores), 1e-9)
-    metric = weighted(form, tau)
+    metric = form.weighted(tau)
     at_most(metric.norm(x) ** 2, np.sqrt(form.value(x)))
     at_most(np.sqrt(form.value(x)), constants.beta * metric.norm(x) ** 2)
 
@@ -299,7 +291,7 @@ def test_the_metric_of_the_weights_is_their_weighted_sum(form, seed):
     rows = dense_rows(form)
     x = point(form, rng)
     wanted = rows.T @ (np.repeat(tau, form.rank) * (rows @ x))
-    plain.close(weighted(form, tau).apply(x), wanted, 1e-11)
+    plain.close(form.weighted(tau).apply(x), wanted, 1e-11)
 
 
 def test_lewis_constants_are_the_root_of_the_dimension():
@@ -307,7 +299,7 @@ def test_lewis_constants_are_the_root_of_the_dimension():
     # The identity rows attain them: √n‖x‖₄² ≥ ‖x‖₂² ≥ ‖x‖₄² is tight at 1 and at e₁ (remark after Thm 5.6).
     form = StackedForm(np.eye(49))
     tau = np.full(49, 49.0**-0.5)
-    metric = weighted(form, tau)
+    metric = form.weighted(tau)
     ones, first = np.ones(49), np.eye(49)[0]
     assert np.sqrt(form.value(ones)) == pytest.approx(metric.norm(ones) ** 2)
     assert np.sqrt(form.value(first)) == pytest.approx(7.0 * metric.norm(first) ** 2)

@@ -3,10 +3,11 @@
 from fractions import Fraction
 
 import numpy as np
+import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from quartbench.model import ComplexForm, GraphForm, StackedForm
-from quartbench.model.forms import laplacian
+from quartbench.forms import ComplexForm, GraphForm, StackedForm
+from quartbench.linalg.laplacians import laplacian
 
 
 def terms_of(form):
@@ -14,7 +15,7 @@ def terms_of(form):
     if isinstance(form, ComplexForm):
         blocks = form.rows.conj()[:, None, :]
     else:
-        rows = form.rows.toarray() if form.sparse else np.asarray(form.rows, dtype=float)
+        rows = form.rows.toarray() if sp.issparse(form.rows) else np.asarray(form.rows, dtype=float)
         blocks = rows.reshape(form.terms, form.rank, form.dim)
     return form.scale**2 * np.einsum("iaj,iak->ijk", blocks.conj(), blocks)
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances import geometric_edges
-from quartbench.model import ComplexForm, GraphForm, StackedForm
-from quartbench.model.threads import ONE_THREAD_WORK, blas_threads
 from quartbench.precondition import effective_resistance, leverage, lewis_weights
+from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 
 def peak_of(call):

@@ -8,9 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
-from quartbench.model import ComplexForm, StackedForm
+from quartbench.forms import ComplexForm, StackedForm
 from quartbench.precondition import coherence, leverage, lewis_weights, measured_kappa, metric
-from quartbench.precondition.factor import factored, traces
 
 from .plain import exact_traces
 
@@ -57,9 +56,9 @@ def test_the_certificate_is_true(rows, eps):
 def test_traces_are_as_accurate_as_they_claim(rows):
     form, tau = StackedForm(rows), np.random.default_rng(2).uniform(0.5, 2.0, 14)
     for accuracy in (1.0, 1e-12):  # Cholesky as long as it can, and QR
-        factor = factored(form, tau, accuracy)
+        factor = form.weighted(tau, accuracy)
         true = np.array([float(g) for g in exact_traces(rows, tau)])
-        np.testing.assert_allclose(traces(form, factor), true, rtol=2 * factor.rounding + 1e-14)
+        np.testing.assert_allclose(form.traces(factor), true, rtol=2 * factor.rounding + 1e-14)
 
 
 def test_qr_serves_where_cholesky_is_not_accurate():
@@ -72,7 +71,7 @@ def test_the_metric_from_qr_is_the_metric():
     for make in (lambda x: StackedForm(x), lambda x: StackedForm(sp.csr_matrix(x)), lambda x: StackedForm(x, 2)):
         form = make(nearly_collinear(1e-2))
         tau = np.random.default_rng(0).uniform(0.5, 2.0, form.terms)
-        one, two = factored(form, tau, 1.0), factored(form, tau, 0.0)
+        one, two = form.weighted(tau, accuracy=1.0), form.weighted(tau, accuracy=0.0)
         assert (one.factor, two.factor) == ("cholesky", "qr")
         x = np.random.default_rng(1).standard_normal(4)
         for operation in ("apply", "solve"):
@@ -85,18 +84,18 @@ def test_the_complex_metric_from_qr_is_the_metric():
     rng = np.random.default_rng(0)
     form = ComplexForm(rng.standard_normal((12, 3)) + 1j * rng.standard_normal((12, 3)))
     tau = rng.uniform(0.5, 2.0, 12)
-    one, two = factored(form, tau, 1.0), factored(form, tau, 0.0)
+    one, two = form.weighted(tau, accuracy=1.0), form.weighted(tau, accuracy=0.0)
     x = rng.standard_normal(6)
     np.testing.assert_allclose(one.apply(x), two.apply(x), rtol=1e-10)
     np.testing.assert_allclose(one.solve(x), two.solve(x), rtol=1e-10)
-    np.testing.assert_allclose(traces(form, one), traces(form, two), rtol=1e-10)
+    np.testing.assert_allclose(form.traces(one), form.traces(two), rtol=1e-10)
 
 
 def test_qr_works_block_by_block(monkeypatch):
     form, tau = StackedForm(nearly_collinear(1e-6)), np.ones(14)
-    whole = traces(form, factored(form, tau, 0.0))
-    monkeypatch.setattr("quartbench.precondition.factor.BLOCK_BYTES", 100)
-    np.testing.assert_allclose(traces(form, factored(form, tau, 0.0)), whole, rtol=1e-9)
+    whole = form.traces(form.weighted(tau, accuracy=0.0))
+    monkeypatch.setattr("quartbench.forms.blocks.BLOCK_BYTES", 100)
+    np.testing.assert_allclose(form.traces(form.weighted(tau, accuracy=0.0)), whole, rtol=1e-9)
 
 
 def test_a_missing_direction_is_named():

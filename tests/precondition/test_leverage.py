@@ -7,12 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quartbench.errors import ProblemError
+from quartbench.forms import ComplexForm, GramForm, StackedForm
 from quartbench.instances import barbell, coherent, complex_gaussian, geometric
-from quartbench.model import ComplexForm, Diagonal, GramForm, GraphForm, Identity, StackedForm
+from quartbench.metrics import Diagonal, Identity
 from quartbench.precondition import coherence, leverage
-from quartbench.precondition import factor as factor_module
-from quartbench.precondition.factor import factored, spectral_norms, traces
-from quartbench.precondition.leverage import sketched_traces
 
 from .plain import stacked_forms, terms_of, traces_of, weights_for
 
@@ -40,9 +38,7 @@ def test_sparse_rows_have_the_leverage_of_the_same_dense_rows(density, rank):
     tau = rng.uniform(0.5, 2.0, 400 // rank)
     dense, sparse = StackedForm(rows.toarray(), rank), StackedForm(rows.tocsr(), rank)
     np.testing.assert_allclose(leverage(sparse, tau), leverage(dense, tau), rtol=1e-10)
-    np.testing.assert_allclose(
-        spectral_norms(sparse, factored(sparse, tau)), spectral_norms(dense, factored(dense, tau))
-    )
+    np.testing.assert_allclose(sparse.spectral_norms(sparse.weighted(tau)), dense.spectral_norms(dense.weighted(tau)))
 
 
 def test_single_precision_and_memory_mapped_rows_are_read_as_they_are(tmp_path):
@@ -59,11 +55,11 @@ def test_blocks_of_any_size_give_the_same_scores(monkeypatch, rank):
     rng = np.random.default_rng(0)
     real = StackedForm(rng.standard_normal((60, 5)), rank)
     complex_form = ComplexForm(rng.standard_normal((30, 4)) + 1j * rng.standard_normal((30, 4)))
-    wanted = leverage(real), leverage(complex_form), spectral_norms(real, factored(real, np.ones(real.terms)))
-    monkeypatch.setattr(factor_module, "BLOCK_BYTES", 500)
+    wanted = leverage(real), leverage(complex_form), real.spectral_norms(real.weighted(np.ones(real.terms)))
+    monkeypatch.setattr("quartbench.forms.blocks.BLOCK_BYTES", 500)
     np.testing.assert_allclose(leverage(real), wanted[0], rtol=1e-12)
     np.testing.assert_allclose(leverage(complex_form), wanted[1], rtol=1e-12)
-    np.testing.assert_allclose(spectral_norms(real, factored(real, np.ones(real.terms))), wanted[2], rtol=1e-12)
+    np.testing.assert_allclose(real.spectral_norms(real.weighted(np.ones(real.terms))), wanted[2], rtol=1e-12)
 
 
 @given(st.data())
@@ -73,7 +69,7 @@ def test_spectral_norms_are_the_largest_eigenvalues_of_the_whitened_terms(data):
     terms = terms_of(form)
     inverse = np.linalg.inv(np.einsum("i,ijk->jk", tau, terms))
     wanted = np.linalg.eigvals(inverse @ terms).real.max(axis=1)
-    np.testing.assert_allclose(spectral_norms(form, factored(form, tau)), wanted, rtol=1e-6)
+    np.testing.assert_allclose(form.spectral_norms(form.weighted(tau)), wanted, rtol=1e-6)
 
 
 def test_diagonal_metrics_whiten_too():
@@ -81,10 +77,10 @@ def test_diagonal_metrics_whiten_too():
     form = StackedForm(rng.standard_normal((20, 4)), 2)
     diagonal = rng.uniform(0.5, 2.0, 4)
     wanted = np.einsum("ijj,j->i", terms_of(form), 1 / diagonal)
-    np.testing.assert_allclose(traces(form, Diagonal(diagonal)), wanted)
-    np.testing.assert_allclose(traces(form, Identity(4)), np.einsum("ijj->i", terms_of(form)))
+    np.testing.assert_allclose(form.traces(Diagonal(diagonal)), wanted)
+    np.testing.assert_allclose(form.traces(Identity(4)), np.einsum("ijj->i", terms_of(form)))
     graph = barbell(8, dim=2).form
-    np.testing.assert_allclose(traces(graph, Identity(16)), 2.0)
+    np.testing.assert_allclose(graph.traces(Identity(16)), 2.0)
 
 
 def test_coherence_is_what_the_instance_was_made_with():
@@ -98,9 +94,9 @@ def test_coherence_is_what_the_instance_was_made_with():
 )
 def test_sketched_traces_are_unbiased_with_the_variance_they_claim(form):
     tau = np.random.default_rng(1).uniform(0.5, 2.0, form.terms)
-    metric = factored(form, tau)
-    exact, rng = traces(form, metric), np.random.default_rng(2)
-    ratios = np.array([sketched_traces(form, metric, 20, rng) / exact for _ in range(60)])
+    metric = form.weighted(tau)
+    exact, rng = form.traces(metric), np.random.default_rng(2)
+    ratios = np.array([form.sketched_traces(metric, 20, rng) / exact for _ in range(60)])
     variance = 2.0 / 20 if form.dtype.kind == "f" else 1.0 / 20
     assert ratios.mean() == pytest.approx(1.0, abs=0.02)
     assert ratios.var() == pytest.approx(variance, rel=0.25)
@@ -111,8 +107,8 @@ def test_sparse_rows_are_sketched_as_they_are():
     tau = np.ones(50)
     one, two = StackedForm(rows, 2), StackedForm(sp.csr_matrix(rows), 2)
     np.testing.assert_allclose(
-        sketched_traces(one, factored(one, tau), 7, np.random.default_rng(0)),
-        sketched_traces(two, factored(two, tau), 7, np.random.default_rng(0)),
+        one.sketched_traces(one.weighted(tau), 7, np.random.default_rng(0)),
+        two.sketched_traces(two.weighted(tau), 7, np.random.default_rng(0)),
     )
 
 
@@ -138,5 +134,5 @@ def test_bad_input_is_named():
         leverage(GramForm(4, 2))
     with pytest.raises(ProblemError, match="its rank is at most m·r = 2"):
         leverage(StackedForm(np.ones((2, 3))))
-    with pytest.raises(ProblemError, match="form must be a StackedForm"):
-        leverage(type("Other", (GraphForm.__mro__[1],), {})())
+    with pytest.raises(ProblemError, match="form must be a Form with terms, found ndarray"):
+        leverage(np.eye(3))

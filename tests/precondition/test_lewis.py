@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quartbench.errors import ProblemError
+from quartbench.forms import GramForm, StackedForm
 from quartbench.instances import (
     barbell,
     blocks,
@@ -18,10 +19,10 @@ from quartbench.instances import (
     ring,
     sparse,
 )
-from quartbench.model import GramForm, StackedForm, bounds
 from quartbench.precondition import leverage, lewis_weights, measured_kappa
-from quartbench.precondition.factor import freedom, traces
-from quartbench.precondition.lewis import METHODS, Extrapolation, Sweeps, auto
+from quartbench.precondition.methods import METHODS, Extrapolation, auto
+from quartbench.precondition.sweeps import Sweeps
+from tests.model import paper_bounds as bounds
 
 from .plain import stacked_forms, traces_of
 
@@ -56,15 +57,15 @@ def form(request):
 
 def test_kappa_is_within_one_percent_after_at_most_10_sweeps(form):
     weights = lewis_weights(form)
-    assert weights.kappa_bound <= 1.01 * np.sqrt(freedom(form))
+    assert weights.kappa_bound <= 1.01 * np.sqrt(form.freedom)
     assert weights.converged
     assert weights.sweeps <= 10
 
 
 def test_kappa_is_exact_to_1e_9_after_at_most_30_sweeps(form):
     weights = lewis_weights(form, eps=1e-9)
-    assert weights.kappa_bound <= (1 + 1e-9) * np.sqrt(freedom(form))
-    assert weights.kappa_bound >= np.sqrt(freedom(form)) * (1 - 1e-12)
+    assert weights.kappa_bound <= (1 + 1e-9) * np.sqrt(form.freedom)
+    assert weights.kappa_bound >= np.sqrt(form.freedom) * (1 - 1e-12)
     assert weights.sweeps <= 30
     assert np.linalg.norm(weights.tau) == pytest.approx(1.0)
 
@@ -188,10 +189,10 @@ def test_sketched_weights_are_certified_exactly_once(problem):
     assert np.isnan(weights.history["kappa_bound"][:-1]).all()
     assert list(weights.history["step"][-2:]) == ["sketch", "certify"]
     assert weights.sweeps == weights.history["sweep"][-1]
-    exact = traces(form, weights.metric)
+    exact = form.traces(weights.metric)
     true = np.linalg.norm(weights.tau) * np.sqrt((exact / weights.tau).max())
     assert weights.kappa_bound == pytest.approx(true, rel=1e-9)
-    assert weights.kappa_bound <= 1.15 * np.sqrt(freedom(form))
+    assert weights.kappa_bound <= 1.15 * np.sqrt(form.freedom)
     again = lewis_weights(form, sketch="gaussian")
     np.testing.assert_array_equal(again.tau, weights.tau)
 

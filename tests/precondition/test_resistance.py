@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quartbench.errors import ProblemError
+from quartbench.forms import GraphForm, StackedForm
 from quartbench.instances import geometric_edges, grid_edges, regular_edges, ring_edges
-from quartbench.model import GraphForm, StackedForm, laplacians, weighted
-from quartbench.model.forms import laplacian
-from quartbench.model.laplacians import DissectedLaplacian, Dissection, IterativeLaplacian
+from quartbench.linalg import laplacians
+from quartbench.linalg.laplacians import DissectedLaplacian, Dissection, IterativeLaplacian, laplacian
 from quartbench.precondition import effective_resistance, leverage, lewis_weights, metric
 
 from .plain import traces_of
@@ -116,14 +116,14 @@ def test_conjugate_gradients_give_tight_upper_bounds(kind, form, conductance):
 
 def test_the_choice_of_solver_changes_no_metric(monkeypatch, kind, form, conductance):
     """The Laplacian metric is the same operator whichever way its equations are solved."""
-    reference = weighted(form, conductance)
+    reference = form.weighted(conductance)
     x = np.random.default_rng(2).standard_normal(form.dim)
     monkeypatch.setattr(laplacians, "DENSE_VERTICES", 1)
-    monkeypatch.setattr("quartbench.model.forms.DENSE_VERTICES", 1)
+    monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", 1)
     twin = GraphForm(form.points, 2, form.edges)
-    dissected = weighted(twin, conductance)
+    dissected = twin.weighted(conductance)
     monkeypatch.setattr(laplacians, "DISSECTION_FLOPS", 0.0)
-    iterative = weighted(twin, conductance)
+    iterative = twin.weighted(conductance)
     methods = [one.solver.method for one in (reference, dissected, iterative)]
     assert methods == ["dense", "dissection", "conjugate gradients"]
     for one in (dissected, iterative) if kind in WELL_CONNECTED else (dissected,):
@@ -176,7 +176,7 @@ def test_a_large_expander_is_not_factored_but_sketched():
 
 def test_weights_of_a_graph_that_is_not_factored_are_sketched_and_certified(monkeypatch):
     """The path of large expanders, on a small one: no factor, ten sketches, one solve a vertex."""
-    monkeypatch.setattr("quartbench.model.forms.DENSE_VERTICES", 1)
+    monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", 1)
     monkeypatch.setattr(laplacians, "DENSE_VERTICES", 1)
     monkeypatch.setattr(laplacians, "DISSECTION_FLOPS", 0.0)
     form = GraphForm(500, 2, regular_edges(500, 6))
@@ -193,7 +193,7 @@ def test_weights_of_a_graph_that_is_not_factored_are_sketched_and_certified(monk
 @pytest.mark.parametrize("limit", [10_000, 1], ids=["dense", "dissection"])
 def test_weak_bridges_are_as_accurate_as_they_claim(monkeypatch, limit):
     """Resistances are differences of potentials, which a weak bridge makes large: the error says so."""
-    monkeypatch.setattr("quartbench.model.forms.DENSE_VERTICES", limit)
+    monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", limit)
     monkeypatch.setattr(laplacians, "DENSE_VERTICES", limit)
     form = GraphForm(240, 1, np.concatenate([complete(0, 120), [[119, 120]], complete(120, 240)]))
     on_bridge = (form.heads == 119) & (form.tails == 120)
@@ -226,7 +226,7 @@ def test_methods_by_name():
     np.testing.assert_allclose(doubled.values, 0.5 * exact.values, rtol=1e-10)
     with pytest.raises(ProblemError, match="unknown method 'exakt'; did you mean 'exact'"):
         effective_resistance(form, method="exakt")
-    with pytest.raises(ProblemError, match="form must be a GraphForm, found StackedForm"):
+    with pytest.raises(ProblemError, match="form must be a GraphForm, found DenseForm"):
         effective_resistance(StackedForm(np.eye(3)))
     with pytest.raises(ProblemError, match="positive number of columns"):
         effective_resistance(form, method="sketch", columns=-1)

@@ -6,11 +6,11 @@ import scipy.optimize
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quartbench.forms import StackedForm
 from quartbench.instances import barbell, complex_gaussian
-from quartbench.model import StackedForm, bounds
 from quartbench.precondition import coherence, leverage, lewis_weights, metric
-from quartbench.precondition.factor import factored, spectral_norms, traces, uniform_weights
-from quartbench.precondition.lewis import Sweeps, certificate
+from quartbench.precondition.sweeps import Sweeps, certificate
+from tests.model import paper_bounds as bounds
 
 from .plain import (
     fixed_point_map,
@@ -46,8 +46,8 @@ def test_a_term_is_at_most_its_spectral_leverage_times_the_norm(data):
     form = data.draw(stacked_forms())
     tau = data.draw(weights_for(form))
     terms, total = terms_of(form), weighted_sum(terms_of(form), tau)
-    sizes = spectral_norms(form, factored(form, tau))
-    assert (sizes <= traces(form, factored(form, tau)) * (1 + 1e-9)).all()
+    sizes = form.spectral_norms(form.weighted(tau))
+    assert (sizes <= form.traces(form.weighted(tau)) * (1 + 1e-9)).all()
     x = np.random.default_rng(0).standard_normal((20, form.dim))
     values = np.einsum("aj,ijk,ak->ai", x, terms, x)
     squares = np.einsum("aj,jk,ak->a", x, total, x)
@@ -84,7 +84,7 @@ def test_fixed_point_iterates_converge_at_the_corrected_rate(data, p):
     """ERRATA 10: D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) for k ≥ 1."""
     form = data.draw(stacked_forms())
     best = lewis_weights(form, p=p, eps=1e-12).tau
-    tau = uniform_weights(form, p)
+    tau = form.uniform_weights(p)
     for k in range(1, 9):
         tau = fixed_point_map(form, tau, p)
         assert log_distance(tau, best) <= (p - 1) ** (k + 1) / p * np.log(form.rank * form.terms) + 1e-7
@@ -107,7 +107,7 @@ def test_the_surrogate_loses_no_more_than_omega(data, omega):
     ratio = form.terms / form.dim
     weights = lewis_weights(form, method="surrogate", omega=omega, eps=0.01)
     if ratio <= omega**2:
-        np.testing.assert_array_equal(weights.tau, uniform_weights(form))
+        np.testing.assert_array_equal(weights.tau, form.uniform_weights())
         assert weights.kappa_bound <= omega * np.sqrt(form.rank * form.dim) * (1 + 1e-9)
         return
     power = 2 * np.log(ratio) / (np.log(ratio) + 2 * np.log(omega))
@@ -139,7 +139,7 @@ def test_averaging_asks_for_just_the_sweeps_that_its_guarantee_needs(data):
 def test_mm_lowers_the_potential_at_unit_norm(data, p):
     form = data.draw(stacked_forms())
     q = p / (p - 1)
-    tau = uniform_weights(form, p)
+    tau = form.uniform_weights(p)
     for _ in range(4):
         after = (tau * traces_of(form, tau) / form.dim) ** (1 / q)
         assert np.linalg.norm(after, q) == pytest.approx(1.0)
@@ -254,7 +254,7 @@ def test_complex_rows_have_half_the_leverage_of_their_real_embedding():
     real = StackedForm(embedded, 2)
     tau = np.random.default_rng(0).uniform(0.5, 2.0, 40)
     np.testing.assert_allclose(leverage(real, tau), 2 * leverage(form, tau), rtol=1e-10)
-    np.testing.assert_allclose(tau * spectral_norms(real, factored(real, tau)), leverage(form, tau), rtol=1e-10)
+    np.testing.assert_allclose(tau * real.spectral_norms(real.weighted(tau)), leverage(form, tau), rtol=1e-10)
     assert leverage(form, tau).sum() == pytest.approx(5)
     assert lewis_weights(form).kappa_bound <= 1.01 * np.sqrt(5)
 

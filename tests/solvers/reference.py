@@ -4,8 +4,8 @@ import clarabel
 import numpy as np
 import scipy.sparse as sp
 
-from quartbench.model import GramForm, StackedForm
-from quartbench.solvers.base import HOMOGENISED
+from quartbench.forms import GramForm, StackedForm
+from quartbench.solvers.contract import HOMOGENISED
 
 
 def clarabel_solution(problem):

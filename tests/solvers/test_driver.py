@@ -11,9 +11,24 @@ import pytest
 from scipy.optimize import OptimizeResult
 
 from quartbench import instances, precondition, testing
+from quartbench.cones import Orthant, SecondOrder
 from quartbench.errors import ProblemError
-from quartbench.model import Cholesky, Diagonal, Identity, Orthant, Problem, SecondOrder, StackedForm, weighted
-from quartbench.solvers import GD, AccelHomGD, Bregman, HomGD, Iterate, Solver, base, solve, solvers, starting_point
+from quartbench.forms import StackedForm
+from quartbench.metrics import Cholesky, Diagonal, Identity
+from quartbench.model import Problem
+from quartbench.solvers import (
+    GD,
+    AccelHomGD,
+    Bregman,
+    HomGD,
+    Iterate,
+    Solver,
+    driver,
+    prepared,
+    solve,
+    solvers,
+    starting_point,
+)
 
 #: Ours: those of others are held to what they promise in tests/solvers/peers.
 OWN = [name for name, cls in solvers().items() if not cls.peer]
@@ -109,7 +124,7 @@ def test_inputs_are_never_changed():
     start = c + 0.1
     given = [rows.copy(), c.copy(), start.copy()]
     problem = Problem(StackedForm(rows), c)
-    metric = weighted(problem.form, np.full(60, 60**-0.5))
+    metric = problem.form.weighted(np.full(60, 60**-0.5))
     before, passes = copy.deepcopy(vars(metric)), problem.form.passes
     for name in OWN:
         solve(problem, name, metric, start=start)
@@ -206,7 +221,7 @@ def test_ctrl_c_returns_the_best_point():
 def test_ctrl_c_inside_the_method_returns_the_best_point():
     problem = PROBLEM.normalised().problem
     solver = Scripted([-0.1, -0.05], raises=KeyboardInterrupt())
-    base._warmed.add(warm_kind(solver, problem, "identity"))
+    prepared._warmed.add(warm_kind(solver, problem, "identity"))
     result = solve(PROBLEM, solver, "identity", rel_gap=1e-14)
     assert (result.status, result.nit) == ("stopped", 2)
 
@@ -215,7 +230,7 @@ def test_a_second_ctrl_c_keeps_the_result(monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(base, "certificate_at", interrupted)
+    monkeypatch.setattr(driver, "certify", interrupted)
     result = solve(PROBLEM, "homgd", "identity")
     assert (result.status, result.gap) == ("stopped", math.inf)
     assert result.fun == pytest.approx(PROBLEM.homogenised_value(result.x))
@@ -223,16 +238,17 @@ def test_a_second_ctrl_c_keeps_the_result(monkeypatch):
 
 def warm_kind(solver, problem, name):
     """Return the kind under which the driver remembers that a run needs no warm-up."""
-    before = set(base._warmed)
-    base._warm(Scripted(), problem, precondition.metric(problem.form, name), starting_point(problem, Identity(8)))
-    kind = next(kind for kind in base._warmed if kind[0] == repr(Scripted()))
-    base._warmed.intersection_update(before)
+    before = set(prepared._warmed)
+    prepared.warm(Scripted(), problem, precondition.metric(problem.form, name), starting_point(problem, Identity(8)))
+    kind = next(kind for kind in prepared._warmed if kind[0] == repr(Scripted()))
+    prepared._warmed.intersection_update(before)
     return (repr(solver), *kind[1:])
 
 
 def test_time_limit_counts_the_method_and_nothing_else(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(base, "perf_counter", clock)
+    monkeypatch.setattr(driver, "perf_counter", clock)
+    monkeypatch.setattr(prepared, "perf_counter", clock)
 
     def slow_callback(state):
         clock.now += 1000.0
@@ -246,8 +262,9 @@ def test_time_limit_counts_the_method_and_nothing_else(monkeypatch):
 
 def test_warm_up_is_neither_timed_nor_counted(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr(base, "perf_counter", clock)
-    base._warmed.clear()
+    monkeypatch.setattr(driver, "perf_counter", clock)
+    monkeypatch.setattr(prepared, "perf_counter", clock)
+    prepared._warmed.clear()
     result = solve(PROBLEM, Scripted([-1e-3] * 3, clock=clock, spend=5.0), Identity(8), rel_gap=1e-14)
     assert result.history.seconds.tolist() == [5.0, 10.0, 15.0, 20.0]
     assert clock.now > 20.0  # the warm-up took its share
@@ -259,7 +276,8 @@ def test_set_up_counts_towards_the_time_limit(monkeypatch):
     metric = Identity(8)
     metric.setup_seconds = 15.0
     clock = Clock()
-    monkeypatch.setattr(base, "perf_counter", clock)
+    monkeypatch.setattr(driver, "perf_counter", clock)
+    monkeypatch.setattr(prepared, "perf_counter", clock)
     solver = Scripted([-1e-3] * 50, clock=clock, spend=1.0)
     result = solve(PROBLEM, solver, metric, rel_gap=1e-14, time_limit=20.0)
     assert (result.status, result.nit, result.setup_time) == ("time_limit", 4, 15.0)
@@ -270,15 +288,18 @@ def test_constants_of_a_fixed_step_are_set_up():
 
     class Prepared(HomGD):
         def prepare(self, problem, metric):
-            calls.append(metric.bounds)
+            calls.append(callable(metric._bounds))
             super().prepare(problem, metric)
 
         def iterates(self, problem, metric, start):
-            assert metric.bounds is not None
+            calls.append(callable(metric._bounds))
             return super().iterates(problem, metric, start)
 
-    assert solve(PROBLEM, Prepared("fixed"), weighted(PROBLEM.form, np.full(60, 60**-0.5))).success
-    assert calls == [None]
+    given = PROBLEM.form.weighted(np.full(60, 60**-0.5))
+    assert solve(PROBLEM, Prepared("fixed"), given).success
+    assert calls[0]
+    assert not any(calls[1:])
+    assert given.bounds is None  # the user's metric is left as it was
 
 
 def test_no_progress_is_called_stalled():
@@ -309,8 +330,8 @@ def test_without_certificates_nothing_is_spent_on_them(monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError("a certificate was computed")
 
-    monkeypatch.setattr(base, "certificate_at", fail)
-    monkeypatch.setattr(base, "judging_metric", fail)
+    monkeypatch.setattr(driver, "certify", fail)
+    monkeypatch.setattr(prepared, "certifying_metric", fail)
     result = solve(PROBLEM, "accel-homgd", "identity", certify=False, max_iter=30)
     assert (result.status, result.gap, result.lower_bound) == ("max_iter", math.inf, -math.inf)
     assert np.isnan(result.history.gap).all()
@@ -343,8 +364,8 @@ def test_certificates_on_cones_are_as_sharp_as_the_point_is_good(name):
 
 def test_certificates_are_few(monkeypatch):
     counted = []
-    true = base.certificate_at
-    monkeypatch.setattr(base, "certificate_at", lambda *a, **k: counted.append(k) or true(*a, **k))
+    true = driver.certify
+    monkeypatch.setattr(driver, "certify", lambda *a, **k: counted.append(k) or true(*a, **k))
     result = solve(instances.spectrum(100, 50, 0.02, seed=0), "homgd", "identity", rel_gap=1e-4)
     assert result.status == "converged"
     assert result.nit > 500

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from quartbench import instances
-from quartbench.model import Bounds, Diagonal, Problem, StackedForm
+from quartbench.forms import StackedForm
+from quartbench.metrics import Bounds, Diagonal
+from quartbench.model import Problem
 from quartbench.solvers import GD, AccelHomGD, Bregman, HomGD, solve
 
 

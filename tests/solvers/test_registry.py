@@ -8,20 +8,20 @@ import pytest
 
 from quartbench import instances, testing
 from quartbench.errors import ProblemError
-from quartbench.model import StackedForm
+from quartbench.forms import StackedForm
 from quartbench.solvers import (
     AccelHomGD,
     Bregman,
     HomGD,
     Iterate,
     Solver,
-    base,
     describe,
     load_solver,
     make_solver,
     solve,
     solvers,
 )
+from quartbench.solvers.registry import _registry
 
 OWN = ("gd", "bregman", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto")
 
@@ -74,8 +74,8 @@ class Other:
 
 @pytest.fixture(autouse=True)
 def _registry_as_before(monkeypatch):
-    monkeypatch.setattr(base, "_registry", dict(base._registry))
-    monkeypatch.setattr(base, "_entry_points_read", base._entry_points_read)
+    monkeypatch.setattr(_registry, "_found", dict(_registry._found))
+    monkeypatch.setattr(_registry, "_read", _registry._read)
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def test_every_registered_solver_keeps_the_contract(name):
     refused = {case for case, line in report.items() if not line.endswith("iterations")}
     if name in DIRECTED:
         assert refused == {"dense, second-order, identity"}
-        assert "takes the cones" in report["dense, second-order, identity"]
+        assert "takes cones with directions" in report["dense, second-order, identity"]
     else:
         assert not refused, report
 
@@ -172,7 +172,7 @@ def installed(tmp_path, monkeypatch, entry, module):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[quartbench.solvers]\n{entry}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(base, "_entry_points_read", False)
+    monkeypatch.setattr(_registry, "_read", False)
     monkeypatch.delitem(sys.modules, "my_package", raising=False)
 
 

@@ -8,8 +8,10 @@ import scipy.sparse as sp
 
 import quartbench as qb
 from quartbench import instances
+from quartbench.cones import Centred, Orthant, SecondOrder
 from quartbench.errors import ProblemError
-from quartbench.model import Centred, Orthant, Problem, SecondOrder, StackedForm
+from quartbench.forms import StackedForm
+from quartbench.model import Problem
 from quartbench.solvers import solve, solve_many
 
 METHODS = ("auto", "homcg", "homnewton", "homnewton-cg", "accel-homgd")
@@ -126,7 +128,7 @@ def test_none_and_one():
         (np.ones(30), {}, "c must have shape"),
         (np.full((2, 30), math.nan), {}, "c must be finite"),
         (np.zeros((2, 30)), {}, "c must not be zero"),
-        (C, {"starts": C[:2]}, "starts must be one a right-hand side, found 2 for 5"),
+        (C, {"starts": C[:2]}, "starts must be one for each right-hand side, found 2 for 5"),
         (C, {"starts": np.ones((5, 31))}, "start must have shape"),
         (C, {"metric": "louis"}, "unknown metric 'louis'"),
         (C, {"metric": 3}, "metric must be a name or a Metric"),

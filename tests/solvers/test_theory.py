@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quartbench import instances, precondition
-from quartbench.model import GramForm, Orthant, Problem
+from quartbench.cones import Orthant
+from quartbench.forms import GramForm
+from quartbench.model import Problem
 from quartbench.solvers import AccelHomGD, Bregman, HomGD, starting_point
 from quartbench.solvers.accel_homgd import early_length, early_stages
-from quartbench.solvers.base import homogenised
-from quartbench.solvers.steps import theory
+from quartbench.solvers.contract import homogenised
 
 from .reference import algorithm_1, algorithm_2, delta, random_form
 
@@ -42,7 +43,7 @@ def run(method, problem, metric, count):
 
 def ratio(problem, metric):
     """Return L/μ = √27 κ."""
-    return math.sqrt(27.0) * theory(problem.form, metric).kappa
+    return math.sqrt(27.0) * metric.bounds.kappa
 
 
 def assert_reached(deltas, bound):
@@ -57,7 +58,7 @@ def assert_reached(deltas, bound):
 @given(problems())
 def test_start_is_within_kappa_of_the_optimum(drawn):
     problem, metric = drawn
-    assert run(HomGD(), problem, metric, 0)[0] <= theory(problem.form, metric).kappa - 1.0 + ROUNDING
+    assert run(HomGD(), problem, metric, 0)[0] <= metric.bounds.kappa - 1.0 + ROUNDING
 
 
 @given(problems())
@@ -87,7 +88,7 @@ def test_homgd_obeys_the_recursion_of_proposition_4_4_at_every_iterate(drawn):
 @settings(max_examples=25)
 def test_line_search_obeys_the_recursion_with_its_own_steps(drawn):
     problem, metric = drawn
-    start, alpha = starting_point(problem, metric), theory(problem.form, metric).alpha
+    start, alpha = starting_point(problem, metric), metric.bounds.alpha
     iterates = list(islice(HomGD().iterates(problem, metric, start), 60))
     deltas = np.maximum(delta(np.array([iterate.value for iterate in iterates]), problem.optimum), 0.0)
     mu = math.sqrt(4.0 / 3.0) * alpha
@@ -132,7 +133,7 @@ def test_accelerated_descent_obeys_theorem_4_7(drawn):
 def test_early_restarts_remove_the_power_of_the_initial_gap(drawn):
     problem, metric = drawn
     deltas = run(AccelHomGD("scheduled", "fixed", early=True), problem, metric, 600)
-    bounds = theory(problem.form, metric)
+    bounds = metric.bounds
     length, stages = early_length(bounds), early_stages(bounds)
     assert_reached(deltas, lambda accuracy: length * (stages + 2.0 * (128.0 / accuracy) ** 0.25))
     for stage in range(1, stages + 1):
@@ -157,7 +158,7 @@ def test_no_stage_starts_worse_than_the_one_before(drawn, restart, step):
 @settings(max_examples=25)
 def test_bregman_obeys_kappa_squared_over_k(drawn, kernel):
     problem, metric = drawn
-    start, bounds = starting_point(problem, metric), theory(problem.form, metric)
+    start, bounds = starting_point(problem, metric), metric.bounds
     iterates = list(islice(Bregman(kernel, "fixed").iterates(problem, metric, start), 200))
     values = np.array([iterate.value for iterate in iterates])
     gaps = (values - problem.optimum) / -problem.optimum
@@ -212,7 +213,7 @@ def test_fixed_step_methods_are_the_printed_algorithms(method, printed):
     problem = instances.spectrum(60, 12, 0.1, seed=0).normalised().problem
     metric = precondition.metric(problem.form, "identity")
     iterates = islice(method.iterates(problem, metric, starting_point(problem, metric)), 201)
-    roots = list(printed(problem.form.rows, np.array(problem.c), theory(problem.form, metric).beta, 200))
+    roots = list(printed(problem.form.rows, np.array(problem.c), metric.bounds.beta, 200))
     assert [iterate.value for iterate in iterates] == pytest.approx([homogenised(rho) for rho in roots], rel=1e-11)
 
 

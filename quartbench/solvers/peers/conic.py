@@ -17,10 +17,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
-from quartbench.model import GramForm
-from quartbench.solvers.base import Solver, register
+from quartbench.solvers.contract import Solver
+from quartbench.solvers.registry import register
 
-from .objective import Objective, terms_kind
+from .objective import Objective
 
 if TYPE_CHECKING:
     import clarabel
@@ -69,19 +69,21 @@ class Clarabel(Solver):
         import_module("clarabel")  # here, where no clock runs
 
     def prepare(self, problem, metric):
-        """Raise where the form has no conic program."""
-        terms_kind(problem.form)
+        """Raise where the form or the cone is no part of a conic program."""
+        problem.form.plain()
+        if problem.cone.conic(problem.dim) is None:
+            raise ProblemError(f"{self.name} takes cones with a conic description, found {problem.cone.name}")
 
     def iterates(self, problem, metric, start):
         """Yield the start, then the points of solves with tighter and tighter tolerances."""
         objective = Objective(problem, start)
         yield objective.iterate(objective.z, -1.0)
         program = conic_program(objective)
-        problem.form.passes += 1
+        objective.plain.read(1)
         tolerance = self.tolerance
         while tolerance >= FINEST:
             found = _solved(program, tolerance)
-            problem.form.passes += 2 * found.iterations
+            objective.plain.read(2 * found.iterations)
             z = np.array(found.x[: problem.dim])
             if np.isfinite(z).all():
                 yield objective.iterate(z, objective.value(z))
@@ -138,99 +140,29 @@ def _interruptible(solver: clarabel.DefaultSolver) -> Iterator[None]:
 
 
 def conic_program(objective: Objective) -> Program:
-    """Return the program in the variables z of an objective, built without a copy of the rows beyond its own."""
-    gram = isinstance(objective.form, GramForm)
-    program = _gram_program(objective) if gram else _terms_program(objective)
-    return _within_cone(program, objective)
+    """Return the program in the variables z of an objective: the epigraph of the form, and the cone.
 
-
-def _terms_program(objective: Objective) -> Program:
-    import clarabel
-
+    Images are divided by θ, so that their squares are of order one: ρ(σz₀) is a third of |f(σz₀)|, spread over the terms.
+    """
     form, n = objective.form, objective.form.dim
-    rows = objective.terms.rows()
-    count, m = rows.shape[0], form.terms
-    rank = count // m
-    # Images are divided by θ = (ρ(z₀)/m)^{1/4}, so that tᵢ is of order one; ρ(σz₀) is a third of |f(σz₀)|.
-    theta = (objective.unit / (3.0 * m)) ** 0.25
-    first = (rank + 2) * np.arange(m)
-    places = (first[:, None] + np.arange(1, rank + 1)).reshape(-1)
-    factor = -2.0 * objective.factor / theta
-    if sp.issparse(rows):
-        columns = rows.tocsc()
-        data, indices, indptr = factor * columns.data, places[columns.indices], columns.indptr
-    else:
-        data, indices = factor * rows.T.reshape(-1), np.tile(places, n)
-        indptr = count * np.arange(n + 1)
-    ends = np.stack([first, first + rank + 1], axis=1).reshape(-1)
-    A = sp.csc_matrix(
-        (
-            np.concatenate([data, np.full(2 * m, -1.0)]),
-            np.concatenate([indices, ends]),
-            np.concatenate([indptr, indptr[-1] + 2 * np.arange(1, m + 1)]),
-        ),
-        shape=((rank + 2) * m, n + m),
-    )
-    b = np.zeros(A.shape[0])
-    b[first], b[first + rank + 1] = 1.0, -1.0
-    P = sp.diags(np.repeat([0.0, 2.0 / (3.0 * m)], [n, m]), format="csc")
-    q = np.concatenate([-objective.c, np.zeros(m)])
-    return Program(P, q, A, b, [clarabel.SecondOrderConeT(rank + 2)] * m)
+    epigraph = form.scaled(objective.sigma).epigraph((objective.unit / (3.0 * form.terms)) ** 0.25)
+    cone = objective.cone.conic(n)
+    count = epigraph.weights.size
+    P = sp.diags(np.concatenate([np.zeros(n), 2.0 / objective.unit * epigraph.weights]), format="csc")
+    q = np.concatenate([-objective.c, np.zeros(count)])
+    within = sp.hstack([-cone.matrix, sp.csc_matrix((cone.matrix.shape[0], count))])
+    A = sp.vstack([epigraph.matrix, within], format="csc")
+    b = np.append(epigraph.offset, np.zeros(within.shape[0]))
+    return Program(P, q, A, b, [_clarabel_cone(*part) for part in (*epigraph.parts, *cone.parts)])
 
 
-def _gram_program(objective: Objective) -> Program:
-    """Return min ‖T‖²_F/3 − ⟨c̃,z⟩ with T = Σ Tₖ and [[Tₖ, xₖ], [xₖᵀ, 1]] ⪰ 0; triangles carry √2 off the diagonal."""
+def _clarabel_cone(kind: str, size: int) -> Any:
     import clarabel
 
-    points, r = objective.form.shape
-    n, size = objective.form.dim, r * (r + 1) // 2
-    # X is divided by θ = ρ(z₀)^{1/4}: ‖T‖_F is then of order one, and its weight a third.
-    theta = (objective.unit / 3.0) ** 0.25
-    block = (r + 1) * (r + 2) // 2
-    k = np.arange(points)
-    entries = np.arange(size)
-    # Clarabel stacks the upper triangle column by column: T, then the last column (x, 1).
-    of_t = (block * k[:, None] + entries).reshape(-1)
-    of_x = (block * k[:, None] + size + np.arange(r)).reshape(-1)
-    sums = points * block + entries
-    A = sp.coo_matrix(
-        (
-            np.concatenate(
-                [
-                    np.full(n, -np.sqrt(2.0) * objective.factor / theta),
-                    np.full(points * size, -1.0),
-                    np.ones(points * size),
-                    np.full(size, -1.0),
-                ]
-            ),
-            (
-                np.concatenate([of_x, of_t, np.tile(sums, points), sums]),
-                np.concatenate([np.arange(n), *[n + np.arange(points * size)] * 2, n + points * size + entries]),
-            ),
-        ),
-        shape=(points * block + size, n + points * size + size),
-    ).tocsc()
-    b = np.zeros(A.shape[0])
-    b[block * (k + 1) - 1] = 1.0
-    P = sp.diags(np.repeat([0.0, 2.0 / 3.0], [n + points * size, size]), format="csc")
-    q = np.zeros(A.shape[1])
-    q[:n] = -objective.c
-    return Program(P, q, A, b, [*[clarabel.PSDTriangleConeT(r + 1)] * points, clarabel.ZeroConeT(size)])
-
-
-def _within_cone(program: Program, objective: Objective) -> Program:
-    import clarabel
-
-    n, name = objective.form.dim, objective.cone.name
-    if name == "free":
-        return program
-    if name == "centred":
-        points, coordinates = objective.form.shape
-        rows = sp.kron(np.ones((1, points)), sp.identity(coordinates))
-        cone = clarabel.ZeroConeT(coordinates)
-    else:
-        rows = -sp.identity(n)
-        cone = clarabel.NonnegativeConeT(n) if name == "orthant" else clarabel.SecondOrderConeT(n)
-    rows = sp.hstack([rows, sp.csc_matrix((rows.shape[0], program.A.shape[1] - n))])
-    A = sp.vstack([program.A, rows], format="csc")
-    return program._replace(A=A, b=np.append(program.b, np.zeros(rows.shape[0])), cones=[*program.cones, cone])
+    kinds = {
+        "zero": clarabel.ZeroConeT,
+        "nonnegative": clarabel.NonnegativeConeT,
+        "second-order": clarabel.SecondOrderConeT,
+        "semidefinite": clarabel.PSDTriangleConeT,
+    }
+    return kinds[kind](size)

@@ -18,11 +18,12 @@ from scipy.optimize import Bounds, minimize
 from threadpoolctl import ThreadpoolController
 
 from quartbench.errors import ProblemError
-from quartbench.model.threads import CHANGING
-from quartbench.solvers.base import Iterate, Solver, register
+from quartbench.runtime.blas import CHANGING
+from quartbench.solvers.contract import Iterate, Solver
+from quartbench.solvers.registry import register
 
 from .handover import handed_over
-from .objective import LostError, Objective, terms_kind
+from .objective import LostError, Objective
 
 #: More iterations and evaluations than any run takes: limits are the driver's.
 ENDLESS = 10**9
@@ -43,9 +44,10 @@ class Minimiser(Solver):
     costly = True
     #: Peers have no metric; this one costs nothing.
     metric: ClassVar[str] = "identity"
-    #: The method's name in SciPy, and the cones that it can be given.
+    #: The method's name in SciPy, and whether it takes bounds or an inequality, beside subspaces by projection.
     method: ClassVar[str]
-    cones: ClassVar[tuple[str, ...]] = ("free", "centred")
+    takes_bounds: ClassVar[bool] = False
+    takes_inequality: ClassVar[bool] = False
     #: The largest dimension whose dense matrices the method can afford.
     largest: ClassVar[int | None] = None
     #: Whether the method's own matrices are tiny, so that BLAS threads only cost time there.
@@ -57,11 +59,14 @@ class Minimiser(Solver):
 
     def prepare(self, problem, metric):
         """Raise where the method cannot take the problem."""
-        if problem.cone.name not in self.cones:
-            raise ProblemError(f"{self.name} takes the cones {', '.join(self.cones)}, found {problem.cone.name}")
+        cone = problem.cone
+        bounded = self.takes_bounds and cone.lower_bounds(problem.dim) is not None
+        if not (cone.subspace or bounded or (self.takes_inequality and cone.inequality() is not None)):
+            kinds = ["subspaces", *["bounds"] * self.takes_bounds, *["one inequality"] * self.takes_inequality]
+            raise ProblemError(f"{self.name} takes {', '.join(kinds)}, found the cone {cone.name}")
         if self.largest is not None and problem.dim > self.largest:
             raise ProblemError(f"{self.name} takes up to {self.largest} unknowns, found {problem.dim}")
-        terms_kind(problem.form)
+        problem.form.plain()
 
     def iterates(self, problem, metric, start):
         """Yield the start, then what the method calls back with; it starts afresh where it ends by itself."""
@@ -175,7 +180,7 @@ class LBFGS(Minimiser):
 
     costly = False  # one evaluation each
     method = "L-BFGS-B"
-    cones = ("free", "orthant", "centred")
+    takes_bounds = True
     small_algebra = True
 
     def __init__(self, memory: int = 30) -> None:
@@ -301,20 +306,19 @@ class SLSQP(Minimiser):
     """
 
     method = "SLSQP"
-    cones = ("free", "orthant", "centred", "second-order")
+    takes_bounds = True
+    takes_inequality = True
     largest = 1000
 
     def arguments(self, objective):
-        """Return bounds and the constraint of the second-order cone."""
+        """Return the bounds or the inequality of the cone."""
         given = {"options": {"ftol": 1e-16, "maxiter": ENDLESS}, "bounds": _bounds(objective)}
-        if objective.cone.name == "second-order":
-            given["constraints"] = {
-                "type": "ineq",
-                "fun": lambda z: z[0] - np.linalg.norm(z[1:]),
-                "jac": lambda z: np.concatenate([[1.0], -z[1:] / max(np.linalg.norm(z[1:]), 1e-300)]),
-            }
+        inequality = objective.cone.inequality()
+        if inequality is not None:
+            given["constraints"] = {"type": "ineq", "fun": inequality[0], "jac": inequality[1]}
         return given
 
 
 def _bounds(objective: Objective) -> Bounds | None:
-    return Bounds(np.zeros(objective.form.dim), np.inf) if objective.cone.name == "orthant" else None
+    lower = objective.cone.lower_bounds(objective.form.dim)
+    return None if lower is None else Bounds(lower, np.inf)

@@ -5,10 +5,11 @@ import pytest
 
 from quartbench import instances, testing
 from quartbench.errors import ProblemError
-from quartbench.model import Form, Problem, StackedForm
+from quartbench.forms import Form, StackedForm
+from quartbench.model import Problem
 from quartbench.precondition import metric
 from quartbench.solvers import starting_point
-from quartbench.solvers.peers.objective import LostError, Objective, terms_kind
+from quartbench.solvers.peers.objective import LostError, Objective
 
 CASES = testing.problems(seed=5) | {
     "sparse, rank 2": instances.planted(StackedForm(instances.sparse(60, 8, 0.4, seed=5).form.rows, rank=2), seed=5)
@@ -123,7 +124,7 @@ def test_single_precision_rows_are_read_in_double():
     rows = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
     for stored in (rows, instances.sparse(30, 4, 0.5, seed=0).form.rows.astype(np.float32)):
         problem, objective = objective_of(Problem(StackedForm(stored), np.ones(4)))
-        assert objective.terms.rows().dtype == np.float64
+        assert objective.plain.matrix.dtype == np.float64
         assert objective.value(objective.z) == pytest.approx(-1.0, rel=1e-14)
         assert problem.form.rows.dtype == np.float32
 
@@ -135,5 +136,5 @@ def test_a_point_that_is_no_number_is_refused():
 
 
 def test_a_form_without_functions_is_named():
-    with pytest.raises(ProblemError, match=r"functions for StackedForm, .*, found Form"):
-        terms_kind(Form())
+    with pytest.raises(ProblemError, match="Form has no functions for peers"):
+        Form().plain()

@@ -1,0 +1,207 @@
+"""What is a cone? Its projection, and whatever else it knows better than the defaults, which need nothing more.
+
+The slice solves min ‖y − ŷ‖_B over K ∩ {⟨c,y⟩ = 1}: y = P_K(ŷ + tB⁻¹c) for the t with ⟨c,y⟩ = 1 (ERRATA 6).
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import brentq
+
+from quartbench.errors import ProblemError
+from quartbench.metrics import Cholesky, Identity, Metric
+from quartbench.registry import Registry
+
+if TYPE_CHECKING:
+    from quartbench.forms import Form
+
+Projection = Callable[[np.ndarray], np.ndarray]
+
+#: How far ⟨c,y⟩ may be from 1, relatively, before the slice is searched: less is rounding.
+ON_SLICE = 4.0 * float(np.finfo(float).eps)
+
+
+class Conic(NamedTuple):
+    """K as {x : Gx ∈ K₁ × K₂ × …}, for solvers of conic programs.
+
+    Attributes
+    ----------
+    matrix : sparse matrix
+        G.
+    parts : list of (str, int)
+        The Kᵢ: "zero", "nonnegative" or "second-order" (the first entry is the bound), and their sizes.
+    """
+
+    matrix: sp.spmatrix
+    parts: list[tuple[str, int]]
+
+
+class Cone:
+    """A closed convex cone; all points are flat real vectors. A kind needs ``project`` alone.
+
+    Attributes
+    ----------
+    name : str
+    metrics : {"identity", "diagonal", "any"}
+        In the norm of which metrics ``project`` projects: multiples of the identity, diagonal ones, or any.
+    subspace : bool
+        Whether K is a subspace: its projections are linear, and a projected gradient step follows a straight line.
+    whole : bool
+        Whether K is the whole space.
+    directions : bool
+        Whether Newton's directions stay inside, by ``free``, ``limit`` and ``newton_direction``.
+    """
+
+    name: ClassVar[str] = "cone"
+    metrics: ClassVar[str] = "identity"
+    subspace: ClassVar[bool] = False
+    whole: ClassVar[bool] = False
+    directions: ClassVar[bool] = False
+
+    def project(self, x: np.ndarray, metric: Metric) -> np.ndarray:
+        """Return the projection of x onto K in the norm of ``metric``: argmin ‖y − x‖_B over y ∈ K."""
+        raise NotImplementedError
+
+    # What follows from the projection ---------------------------------------------------------------------------------
+
+    def bind(self, form: Form) -> Cone:
+        """Return this cone for the points of ``form``; raise where it has none."""
+        return self
+
+    def require_metric(self, metric: Metric) -> None:
+        """Raise where the projection in the norm of ``metric`` is not available."""
+        if self.metrics == "any":
+            return
+        diagonal = metric.diagonal
+        if self.metrics == "diagonal" and diagonal is None:
+            raise ProblemError(
+                f"the cone {type(self).__name__} needs a diagonal metric ('identity' or 'diagonal'), found "
+                f"{metric.name!r}: in a dense one the projection is a quadratic program"
+            )
+        if self.metrics == "identity" and (diagonal is None or np.ptp(diagonal) > 0.0):
+            raise ProblemError(
+                f"the cone {type(self).__name__} needs the metric 'identity' or a multiple of it, found {metric.name!r}"
+            )
+
+    def euclidean(self, x: np.ndarray) -> np.ndarray:
+        """Return the Euclidean projection of x onto K."""
+        return self.project(x, Identity(x.size))
+
+    def projector(self, metric: Metric) -> Projection:
+        """Return ``project`` in the norm of ``metric`` as a function, its preparation done once."""
+        self.require_metric(metric)
+        return lambda x: self.project(x, metric)
+
+    def slice(self, c: np.ndarray, metric: Metric) -> Projection:
+        """Return the projection onto K ∩ {⟨c,y⟩ = 1} in the norm of ``metric`` as a function of y.
+
+        By the paper's recipe: t ↦ ⟨c,P_K(ŷ + tB⁻¹c)⟩ never falls, so its crossing of 1 is bracketed and closed in on.
+        """
+        project, normal = self.projector(metric), metric.solve(np.array(c))
+        unit = 1.0 / float(c @ normal)
+
+        def onto(y: np.ndarray) -> np.ndarray:
+            def miss(t: float) -> float:
+                return float(c @ project(y + t * normal)) - 1.0
+
+            ends = _bracket(miss, unit)
+            t = ends[0] if ends[0] == ends[1] else brentq(miss, *ends, xtol=1e-300, rtol=ON_SLICE, maxiter=500)
+            found = project(y + t * normal)
+            inner = float(c @ found)
+            return found / inner if inner > 0.0 else found
+
+        return onto
+
+    def polar_contains(self, c: np.ndarray) -> bool:
+        """Say whether ⟨c,x⟩ ≤ 0 on all of K, up to rounding: then 0 is the minimiser."""
+        unit = c / np.abs(c).max()  # of moderate size: squares of 1e±200 would say that every c is in the polar cone
+        return bool(np.linalg.norm(self.euclidean(unit)) <= 1e-14 * np.linalg.norm(unit))
+
+    # How a search direction stays inside ------------------------------------------------------------------------------
+
+    def free(self, point: np.ndarray, r: np.ndarray) -> np.ndarray | None:
+        """Return which coordinates may move from a point where ρ falls along r; None for all."""
+        return None
+
+    def limit(self, point: np.ndarray, h: np.ndarray) -> float:
+        """Return the largest t with point + t h in the cone."""
+        return math.inf
+
+    def newton_direction(self, hessian: np.ndarray, r: np.ndarray, point: np.ndarray) -> np.ndarray:
+        """Return the minimiser of ½⟨e,He⟩ − ⟨r,e⟩ over point + e ∈ K, H by its lower triangle."""
+        return self.euclidean(Cholesky.regularised(hessian).solve(r))
+
+    # What other people's solvers are told -----------------------------------------------------------------------------
+
+    def lower_bounds(self, dim: int) -> np.ndarray | None:
+        """Return the l with K = {x ≥ l}; None where K is no such set."""
+        return None
+
+    def inequality(self) -> tuple[Callable[[np.ndarray], float], Projection] | None:
+        """Return (g, ∇g) with K = {g ≥ 0}; None where K is given by no such function."""
+        return None
+
+    def conic(self, dim: int) -> Conic | None:
+        """Return K in terms of the cones that solvers of conic programs know; None where it is none of them."""
+        return None
+
+    # A known solution -------------------------------------------------------------------------------------------------
+
+    def plant(
+        self, normal: np.ndarray, gradient: Projection, rng: np.random.Generator, active: float
+    ) -> tuple[np.ndarray, np.ndarray | float]:
+        """Return a point of K and a slack in the dual cone orthogonal to it, from a Gaussian vector.
+
+        By Moreau's theorem P_K(v) − v is such a slack at P_K(v). ``gradient`` gives ∇ρ, whose size the slack is to
+        have; ``active`` is the share of active constraints where a cone can choose it.
+        """
+        point = self.euclidean(normal)
+        if not point.any():
+            normal = -normal
+            point = self.euclidean(normal)
+        slack = point - normal
+        return point, 0.5 * rms(gradient(point)) / (rms(slack) or 1.0) * slack
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+def _bracket(miss: Callable[[float], float], unit: float) -> tuple[float, float]:
+    """Return t₁ < t₂ with miss(t₁) ≤ 0 ≤ miss(t₂) for a nondecreasing function; equal ends where it is zero there."""
+    here, value = 0.0, miss(0.0)
+    if abs(value) <= ON_SLICE:
+        return here, here
+    step = -value * unit
+    for _ in range(2000):
+        there = here + step
+        found = miss(there)
+        if (found > 0.0) != (value > 0.0):
+            return (here, there) if here < there else (there, here)
+        here, step = there, 2.0 * step
+    raise ProblemError("the slice of the cone where ⟨c,y⟩ = 1 is empty: c lies in the polar cone")
+
+
+def rms(vector: np.ndarray) -> float:
+    """Return the root of the mean square of the entries."""
+    return float(np.linalg.norm(vector) / np.sqrt(len(vector)))
+
+
+def _cone_class(found: Any, where: str) -> type[Cone]:
+    if not (inspect.isclass(found) and issubclass(found, Cone)):
+        raise ProblemError(f"{where} must be a subclass of quartbench.cones.Cone, found {found!r}")
+    return found
+
+
+#: The cones by name; an installed package offers its own through the entry point group ``quartbench.cones``.
+CONES = Registry("cone", "quartbench.cones", _cone_class)
+
+
+def register_cone(cls: type[Cone]) -> type[Cone]:
+    """Register a cone under its ``name``: from then on problems with it are listed, saved and read."""
+    return CONES.register(cls.name, cls)

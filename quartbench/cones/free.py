@@ -1,0 +1,40 @@
+"""No restriction."""
+
+from __future__ import annotations
+
+import scipy.sparse as sp
+
+from .base import Cone, Conic, register_cone
+
+
+@register_cone
+class Free(Cone):
+    """The whole space."""
+
+    name = "free"
+    metrics = "any"
+    subspace = True
+    whole = True
+    directions = True
+
+    def euclidean(self, x):
+        """Return x."""
+        return x
+
+    def project(self, x, metric):
+        """Return x."""
+        return x
+
+    def slice(self, c, metric):
+        """Return y ↦ y + (1 − ⟨c,y⟩)/‖c‖²_* B⁻¹c."""
+        normal = metric.solve(c)
+        normal = normal / (c @ normal)
+        return lambda y: y + (1.0 - c @ y) * normal
+
+    def conic(self, dim):
+        """Return no condition at all."""
+        return Conic(sp.csr_matrix((0, dim)), [])
+
+    def plant(self, normal, gradient, rng, active):
+        """Return the Gaussian point itself, without slack."""
+        return normal, 0.0

@@ -1,0 +1,29 @@
+"""The quartic forms ρ, one kind per file: how each stores its terms, and what it does better than the defaults."""
+
+from .base import FORMS, Epigraph, Form, Image, register_form
+from .complex import ComplexForm
+from .dense import DenseForm
+from .gram import GramForm
+from .graph import GraphForm
+from .operator import OperatorForm
+from .plain import PlainForm
+from .sparse import SparseForm
+from .stacked import StackedForm
+from .terms import TermForm
+
+__all__ = [
+    "FORMS",
+    "ComplexForm",
+    "DenseForm",
+    "Epigraph",
+    "Form",
+    "GramForm",
+    "GraphForm",
+    "Image",
+    "OperatorForm",
+    "PlainForm",
+    "SparseForm",
+    "StackedForm",
+    "TermForm",
+    "register_form",
+]

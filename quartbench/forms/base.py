@@ -1,0 +1,377 @@
+"""What is a quartic form? An interface: what every kind answers, in the shape and at the scale it was asked in.
+
+A point is given in its native shape (a vector, N × d, a complex vector) or as the flat real vector of length ``dim``
+that solvers use. Inputs of another memory order or dtype are copied once. A kind implements the hooks, which see flat
+unscaled vectors; scale, shapes and the count of passes are handled here.
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from quartbench.cones import Cone, Free
+from quartbench.errors import ProblemError, any_array
+from quartbench.metrics import Bounds, Metric
+from quartbench.registry import Registry
+
+from .plain import PlainForm
+
+#: Opaque outside the form that made it: images are added and scaled, everything else is asked of their form.
+Image = Any
+
+#: Largest entries of rows whose fourth powers, squared and summed, stay far from the ends of the floating-point range.
+MODERATE = (1e-15, 1e15)
+
+#: Unknowns up to which a dense Hessian is made from Hessian products, a pass each.
+DENSE_UNKNOWNS = 4000
+
+
+class Epigraph(NamedTuple):
+    """ρ(x) = min {Σ wₖuₖ² : b − A(x,u) ∈ K₁ × K₂ × …}, for solvers of conic programs.
+
+    Attributes
+    ----------
+    matrix : sparse matrix
+        A, its first ``dim`` columns for x.
+    offset : array
+        b.
+    weights : array
+        w, one for each further variable u.
+    parts : list of (str, int)
+        The Kᵢ: "zero", "nonnegative", "second-order" (the first entry is the bound) or "semidefinite" (the scaled upper
+        triangle, by columns), and their sizes (the order of the matrix for the last).
+    """
+
+    matrix: sp.csc_matrix
+    offset: np.ndarray
+    weights: np.ndarray
+    parts: list[tuple[str, int]]
+
+
+class Form:
+    """A convex quartic form ρ.
+
+    Attributes
+    ----------
+    dim : int
+        The real dimension n of a point.
+    terms, rank : int
+        The number of terms m and the rank r of each.
+    shape : tuple of int
+        The native shape of a point.
+    dtype : numpy.dtype
+        The native dtype of a point, float64 or complex128.
+    passes : int
+        Full reads of the rows so far: the deterministic unit of cost.
+    scale : float
+        The factor that this form puts before its stored rows.
+    magnitude : float
+        The size of the largest entries of the rows; problems are normalised by it.
+    cone : Cone
+        Where ρ is definite, and problems live unless they say otherwise: the whole space, for most.
+    factorable : bool
+        Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
+    bare_metric : str
+        The metric by name that serves where no factor pays: it costs a pass at most.
+    """
+
+    kind: ClassVar[str] = ""
+    dim: int
+    terms: int
+    rank: int
+    shape: tuple[int, ...]
+    dtype: np.dtype = np.dtype(np.float64)
+    cone: Cone = Free()
+    factorable = False
+    bare_metric = "identity"
+
+    def __init__(self) -> None:
+        self._count = [0]
+        self.scale = 1.0
+        #: What was computed once of the rows, whatever their scale; shared by all twins of the form.
+        self._kept: dict[Any, Any] = {}
+
+    # Hooks: what a kind implements, on flat real vectors, scale not applied and passes not counted --------------------
+
+    def _image(self, x: np.ndarray) -> Image:
+        raise NotImplementedError
+
+    def _evaluate(self, x: np.ndarray) -> tuple[float, np.ndarray, Image]:
+        raise NotImplementedError
+
+    def _hessian_product(self, x: np.ndarray | None, image: Image | None, v: np.ndarray) -> np.ndarray:
+        # x, its image, or both are given.
+        raise NotImplementedError
+
+    # Points -----------------------------------------------------------------------------------------------------------
+
+    def flat(self, x: Any, name: str = "x") -> np.ndarray:
+        """Return a point as a flat, C-ordered real vector of length ``dim`` (a view where possible).
+
+        A read-only point is copied: to Numba it is another type, and kernels would be compiled anew for it.
+        """
+        if type(x) is np.ndarray and x.dtype == np.float64 and x.ndim == 1 and x.size == self.dim:
+            return x if x.flags.carray else x.copy()
+        array = any_array(x, name)
+        if array.shape == self.shape and array.dtype.kind in ("fiubc" if self.dtype.kind == "c" else "fiub"):
+            return np.require(array, self.dtype, "CAW").reshape(-1).view(np.float64)
+        if array.shape == (self.dim,) and array.dtype.kind in "fiub":
+            return np.require(array, np.float64, "CAW")
+        raise ProblemError(
+            f"{name} must have shape {self.shape} ({self.dtype}) or be flat of length {self.dim}, "
+            f"found shape {array.shape} ({array.dtype})"
+        )
+
+    def native(self, flat: np.ndarray) -> np.ndarray:
+        """Return a flat vector as a point of the native shape (a view)."""
+        return flat.view(self.dtype).reshape(self.shape)
+
+    def _like(self, flat: np.ndarray, given: Any) -> np.ndarray:
+        array = np.asarray(given)
+        return flat if array.shape == (self.dim,) and array.dtype.kind != "c" else self.native(flat)
+
+    # Operations -------------------------------------------------------------------------------------------------------
+
+    @property
+    def passes(self) -> int:
+        """Full reads of the rows so far."""
+        return self._count[0]
+
+    def _read(self, passes: int = 1) -> None:
+        """Count passes."""
+        self._count[0] += passes
+
+    def image(self, x: Any) -> Image:
+        """Return the image of a point, from which values, lines and weights follow without a pass. One pass."""
+        self._count[0] += 1
+        return self._image(self._scaled(self.flat(x)))
+
+    def value(self, x: Any) -> float:
+        """Return ρ(x). One pass."""
+        return self.value_from_image(self.image(x))
+
+    def gradient(self, x: Any) -> np.ndarray:
+        """Return ∇ρ(x) in the shape of x. One pass."""
+        return self.evaluate(x)[1]
+
+    def value_and_gradient(self, x: Any) -> tuple[float, np.ndarray]:
+        """Return ρ(x) and ∇ρ(x) together, in one pass."""
+        return self.evaluate(x)[:2]
+
+    def evaluate(self, x: Any) -> tuple[float, np.ndarray, Image]:
+        """Return ρ(x), ∇ρ(x) and the image of x together, in one pass."""
+        flat = self.flat(x)
+        value, gradient, image = self.evaluate_flat(flat)
+        return value, gradient if flat is x else self._like(gradient, x), image
+
+    def evaluate_flat(self, x: np.ndarray) -> tuple[float, np.ndarray, Image]:
+        """Return what ``evaluate`` does for a flat, C-ordered float64 vector, unchecked: solvers' loops call this."""
+        self._count[0] += 1
+        if self.scale == 1.0:
+            return self._evaluate(x)
+        value, gradient, image = self._evaluate(self.scale * x)
+        return value, self.scale * gradient, image
+
+    def hessian_product(self, x: Any, v: Any) -> np.ndarray:
+        """Return ρ''(x)v in the shape of v (ERRATA 2). One pass."""
+        self._count[0] += 1
+        product = self._hessian_product(self._scaled(self.flat(x)), None, self._scaled(self.flat(v, "v")))
+        return self._like(self._scaled(product), v)
+
+    def hessian_product_from_image(self, image: Image, v: Any) -> np.ndarray:
+        """Return ρ''(x)v from the image of x, in the shape of v. One pass."""
+        self._count[0] += 1
+        v_flat = self._scaled(self.flat(v, "v"))
+        return self._like(self._scaled(self._hessian_product(None, image, v_flat)), v)
+
+    def hessian_product_flat(self, x: np.ndarray, image: Image, v: np.ndarray) -> np.ndarray:
+        """Return ρ''(x)v for flat, C-ordered float64 x and v and the image of x, unchecked: for solvers' loops."""
+        self._count[0] += 1
+        if self.scale == 1.0:
+            return self._hessian_product(x, image, v)
+        return self.scale * self._hessian_product(self.scale * x, image, self.scale * v)
+
+    def line(self, x: Any, d: Any) -> np.ndarray:
+        """Return the five coefficients of t ↦ ρ(x + t d), constant first. Two passes; none from images."""
+        return self.line_from_images(self.image(x), self.image(d))
+
+    # From images: no pass, but for the gradient -----------------------------------------------------------------------
+
+    def value_from_image(self, image: Image) -> float:
+        """Return ρ from the image of a point. No pass."""
+        raise NotImplementedError
+
+    def gradient_from_image(self, image: Image) -> np.ndarray:
+        """Return ∇ρ, flat, from the image of a point. One pass."""
+        raise NotImplementedError
+
+    def line_from_images(self, image: Image, direction: Image) -> np.ndarray:
+        """Return the five coefficients of t ↦ ρ(x + t d) from the images of x and d. No pass."""
+        raise NotImplementedError
+
+    def line_behind(
+        self, at: Image, ahead: Image, before: Image, theta: float, out: Image | None = None
+    ) -> tuple[Image, tuple[float, ...]]:
+        """Return the image of y and the coefficients of t ↦ ρ(x + t(y − x)). No pass.
+
+        ``at``, ``ahead`` and ``before`` are the images of x, of y + θ(y − before) and of before: images are linear, and
+        errors do not grow, as θ/(1+θ) ≤ ½. ``out`` is an image that nobody needs any more, or None.
+        """
+        image = (1.0 / (1.0 + theta)) * (ahead + theta * before)
+        return image, tuple(self.line_from_images(at, image - at).tolist())
+
+    # The same form at another scale -----------------------------------------------------------------------------------
+
+    def scaled(self, factor: float) -> Form:
+        """Return the form with rows ``factor`` times as large: the same storage, its own count of passes."""
+        twin = object.__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin._count = [0]
+        twin.scale = self.scale * factor
+        return twin
+
+    def moderate(self) -> Form:
+        """Return the form with rows of moderate size, so that entries of 1e±60 are harmless. No row is copied.
+
+        Rows whose fourth powers are safe stay as they are: scaling would cost every pass.
+        """
+        size = self.magnitude
+        return self.scaled(1.0 if MODERATE[0] <= size <= MODERATE[1] else 1.0 / size)
+
+    def twin(self) -> Form:
+        """Return the same form with a count of passes of its own."""
+        return self.scaled(1.0)
+
+    def counting_with(self, other: Form) -> Form:
+        """Return the same form, whose passes are counted with those of another."""
+        twin = self.scaled(1.0)
+        twin._count = other._count
+        return twin
+
+    def rounded(self) -> Form:
+        """Return the form with rows in single precision; raise where a kind has none."""
+        raise ProblemError(f"dtype='float32' is for dense rows in float64, found {type(self).__name__}")
+
+    def _scaled(self, vector: np.ndarray) -> np.ndarray:
+        return vector if self.scale == 1.0 else self.scale * vector
+
+    @property
+    def magnitude(self) -> float:
+        """The size of the largest entries of the rows."""
+        return self.scale
+
+    def signature(self) -> tuple:
+        """Return what decides which machine code the operations of this form call, beside its class."""
+        return (type(self), self.scale == 1.0)
+
+    # What is known of ρ -----------------------------------------------------------------------------------------------
+
+    def require_definite(self) -> None:
+        """Raise where ρ is seen to vanish on more than 0, as far as a few passes tell. Looks once."""
+        if "definite" not in self._kept:
+            self._check_definite()
+            self._kept["definite"] = True
+
+    def _check_definite(self) -> None:
+        """Raise where ρ is seen to vanish on more than 0."""
+
+    def require_cone(self, cone: Cone) -> None:
+        """Raise where ρ vanishes on more than 0 in a cone."""
+
+    def bounds(self, metric: Metric) -> Bounds | None:
+        """Return α and β of ρ in the norm of a metric, certain ones; None where nothing is known."""
+        return None
+
+    def hessian_cost(self) -> float:
+        """Return the passes that a dense Hessian costs: one for each unknown where it is made from products."""
+        return float(self.dim)
+
+    def dense_hessian(self, x: np.ndarray, image: Image) -> np.ndarray:
+        """Return ρ''(x) as a dense matrix in Fortran order, of which only the lower triangle counts.
+
+        Where ρ vanishes outside ``cone``, directions there get the weight of the rest. By products, a pass each, where
+        a kind knows no better way.
+
+        Parameters
+        ----------
+        x, image : array, Image
+            A flat point and its image.
+        """
+        self.require_dense()
+        return np.asfortranarray([self.hessian_product_flat(x, image, column) for column in np.eye(self.dim)])
+
+    def require_dense(self) -> None:
+        """Raise where a form has no dense Hessian."""
+        if self.dim > DENSE_UNKNOWNS:
+            raise ProblemError(
+                f"a dense Hessian of {type(self).__name__} is made up to {DENSE_UNKNOWNS} unknowns, found {self.dim}; "
+                "take the solver 'homnewton-cg'"
+            )
+
+    def dual_bound(
+        self, image: Image, gradient: np.ndarray, residual: np.ndarray, metric: Metric | None, refine: int
+    ) -> float:
+        """Return a lower bound on −ρ*(∇ρ(x) + residual), which is f* where that is c, up to rounding.
+
+        Parameters
+        ----------
+        image, gradient : Image, array
+            Those of a point x.
+        residual : array
+            What is left of c: c − ∇ρ(x), or its part in the cone.
+        metric : Metric or None
+            B(τ) of this form, to solve with.
+        refine : int
+            Steps of conjugate gradients (a pass each) that may sharpen the bound.
+        """
+        raise NotImplementedError
+
+    def rounding_noise(self, x: np.ndarray, image: Image, gradient: np.ndarray, enough: float) -> float:
+        """Return the root sum of squares of the products that ρ(x) adds up, or any bound on it up to ``enough``."""
+        return float(np.linalg.norm(gradient * x))
+
+    # What others are given --------------------------------------------------------------------------------------------
+
+    def plain(self) -> PlainForm:
+        """Return ρ as a NumPy user would write it, for methods that are compared with ours."""
+        raise ProblemError(f"{type(self).__name__} has no functions for peers")
+
+    def epigraph(self, theta: float) -> Epigraph:
+        """Return ρ as a conic program in units where images are of size θ."""
+        raise ProblemError(f"{type(self).__name__} has no conic program")
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Return what a file keeps of this form, unscaled."""
+        raise ProblemError(f"{type(self).__name__} cannot be saved: it does not say what a file should keep")
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Form:
+        """Return the form of which ``arrays`` were kept."""
+        raise ProblemError(f"{cls.__name__} cannot be read from a file")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(m={self.terms}, n={self.dim}, r={self.rank})"
+
+
+def _form_class(found: Any, where: str) -> type[Form]:
+    if not (inspect.isclass(found) and issubclass(found, Form)):
+        raise ProblemError(f"{where} must be a subclass of quartbench.forms.Form, found {found!r}")
+    return found
+
+
+#: The forms that files know by name; an installed package offers its own through the group ``quartbench.forms``.
+FORMS = Registry("form", "quartbench.forms", _form_class)
+
+
+def register_form(kind: str):
+    """Register a form under the name that files have for it: problems with it are then saved and read."""
+
+    def decorate(cls: type[Form]) -> type[Form]:
+        cls.kind = kind
+        return FORMS.register(kind, cls)
+
+    return decorate

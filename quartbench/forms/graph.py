@@ -1,0 +1,342 @@
+"""The edges of a graph as terms, which are never materialised: the quartic part of distance matrix completion.
+
+Leverage is computed on the N vertices, where a term has rank 1 and its trace is the effective resistance of its edge.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import eigvalsh
+from scipy.sparse.linalg import LinearOperator, eigsh
+
+from quartbench.cones import Centred
+from quartbench.errors import ProblemError, whole_number
+from quartbench.kernels import graph
+from quartbench.kernels.jit import shares, thread_count, together
+from quartbench.linalg.laplacians import DENSE_VERTICES, Dissection, laplacian
+from quartbench.metrics import Bounds, Laplacian
+
+from .base import register_form
+from .leverage import MARGIN, top, weighted_bounds
+from .plain import SparsePlain
+from .reading import simple_edges
+from .terms import TermForm
+
+#: Edges up to which one thread, which sees each edge once, is as fast as two that gather at vertices.
+CACHED_EDGES = 300_000
+
+#: An edge coordinate costs about this many dense entries: gathers instead of streams.
+GATHER_COST = 4
+
+#: Passes that a factor of the Laplacian of a large graph costs, and a solve with it (measured at 5000 points).
+LARGE_FACTOR, LARGE_SOLVE = 100.0, 25.0
+
+#: Columns of a sketch that are held at a time: m × 32 numbers.
+COLUMN_BLOCK = 32
+
+
+@register_form("graph")
+class GraphForm(TermForm):
+    """ρ(X) = Σ ‖xᵢ − xⱼ‖⁴ over the edges of a connected graph, X of N × d: the quartic part of distance completion.
+
+    Positive definite on the centred subspace {Xᵀ1 = 0} only (ERRATA 5), so its problems use the cone ``Centred``.
+
+    Parameters
+    ----------
+    points : int
+        The number N of vertices.
+    dim : int
+        The number d of coordinates of a vertex (``form.dim`` is N·d, as for every form).
+    edges : integer array of shape (m, 2)
+        Each edge once, in either order. Kept as ``form.edges`` with i < j in lexicographic order.
+    """
+
+    cone = Centred()
+    leverage_rank = 1
+    factorable = True
+    refines_hessian = False  # directions take few products in the metric of the Laplacian
+    has_edges = True
+    bare_metric = "diagonal"
+
+    def __init__(self, points: int, dim: int, edges: Any) -> None:
+        super().__init__()
+        self.points, self.coordinates = whole_number(points, "points", 2), whole_number(dim, "dim")
+        self.edges = simple_edges(edges, self.points)
+        self.heads, self.tails = (np.ascontiguousarray(column) for column in self.edges.T)
+        self.dim = self.points * self.coordinates
+        self.terms, self.rank = len(self.edges), self.coordinates
+        self.shape = (self.points, self.coordinates)
+        self._incidence = _incidence(self.heads, self.tails, self.points)
+        self._work = GATHER_COST * self.terms * self.coordinates
+        self._kept["magnitude"] = 1.0
+
+    @property
+    def columns(self):
+        """N."""
+        return self.points
+
+    @property
+    def freedom(self):
+        """N − 1."""
+        return self.points - 1
+
+    def factor_cost(self):
+        """Return the passes that a factor costs; none on small graphs, where certificates need the same one."""
+        return 0.0 if self.points <= DENSE_VERTICES else LARGE_FACTOR
+
+    def solve_cost(self):
+        """Return the passes that a solve costs."""
+        return 0.0 if self.points <= DENSE_VERTICES else LARGE_SOLVE
+
+    def signature(self):
+        """Return how the edges are read, beside the rest."""
+        return (*super().signature(), self._parts() > 1, self._gatherers() > 1)
+
+    def require_cone(self, cone):
+        """Raise for a cone with translations in it: ρ vanishes on them."""
+        for translation in np.kron(np.ones((1, self.points)), np.eye(self.coordinates)):
+            if any(np.abs(cone.euclidean(sign * translation)).max() > 1e-9 for sign in (1.0, -1.0)):
+                raise ProblemError(
+                    f"ρ of a graph vanishes on translations: its problems need cone=Centred(), found {cone!r}"
+                )
+
+    # Reading the edges ------------------------------------------------------------------------------------------------
+
+    def _parts(self) -> int:
+        return thread_count(self._work, self.points)
+
+    def _gatherers(self, overhead: float = 2.0) -> int:
+        """Return how many threads gather at vertices, which takes ``overhead`` times the work: one, unless they gain.
+
+        Two break even where the points do not fit into a core's cache, as the threads then write to their own.
+        """
+        parts = self._parts()
+        return parts if parts > overhead or (parts == overhead and self.terms > CACHED_EDGES) else 1
+
+    def _edge_shares(self, parts: int) -> np.ndarray:
+        key = ("edges", parts)
+        if key not in self._kept:
+            self._kept[key] = shares(self.terms, parts)
+        return self._kept[key]
+
+    def _vertex_shares(self, parts: int) -> np.ndarray:
+        """Return bounds of vertices with evenly many incident edges."""
+        key = ("vertices", parts)
+        if key not in self._kept:
+            indptr = self._incidence[0]
+            bounds = np.searchsorted(indptr, shares(int(indptr[-1]), parts)).astype(np.int64)
+            bounds[0], bounds[-1] = 0, self.points
+            self._kept[key] = bounds
+        return self._kept[key]
+
+    def _image(self, x):
+        parts, point = self._parts(), x.reshape(self.shape)
+        if parts == 1:
+            return graph.image(self.heads, self.tails, point)
+        return together(graph.image_parallel, self._work, self.heads, self.tails, point, self._edge_shares(parts))
+
+    def _adjoint(self, weights):
+        parts = self._gatherers(overhead=5.0)
+        if parts == 1:
+            return graph.adjoint(self.heads, self.tails, *self.shape, weights).reshape(-1)
+        bounds = self._vertex_shares(parts)
+        return together(
+            graph.adjoint_parallel, self._work, self.heads, *self._incidence, self.coordinates, weights, bounds
+        ).reshape(-1)
+
+    def _evaluate(self, x):
+        parts = self._gatherers()
+        point = x.reshape(self.shape)
+        if parts == 1:
+            value, gradient, image = graph.evaluate(self.heads, self.tails, point)
+        else:
+            value, gradient, image = together(
+                graph.evaluate_parallel, self._work, *self._incidence, point, self._vertex_shares(parts)
+            )
+        return value, gradient.reshape(-1), image
+
+    def _hessian_product(self, x, image, v):
+        if x is None:
+            return self._adjoint(self.hessian_weights(image, self._image(v)))
+        parts = self._gatherers()
+        x, v = x.reshape(self.shape), v.reshape(self.shape)
+        if parts == 1:
+            return graph.hessian_product(self.heads, self.tails, x, v).reshape(-1)
+        indptr, neighbours, _ = self._incidence
+        return together(
+            graph.hessian_product_parallel, self._work, indptr, neighbours, x, v, self._vertex_shares(parts)
+        ).reshape(-1)
+
+    # Rows and matrices ------------------------------------------------------------------------------------------------
+
+    def _incidence_matrix(self) -> sp.csr_matrix:
+        ends = np.repeat(np.arange(self.terms), 2)
+        signs = np.tile([1.0, -1.0], self.terms)
+        return sp.csr_matrix((signs, (ends, self.edges.reshape(-1))), shape=(self.terms, self.points))
+
+    def real_rows(self):
+        """Return the incidence matrix ⊗ I_d as a CSR matrix. One pass."""
+        self._read()
+        return sp.kron(self._incidence_matrix(), sp.identity(self.coordinates), format="csr")
+
+    def column_squares(self, weights):
+        """Return the sum of the weights of the edges at every vertex, coordinate by coordinate. One pass."""
+        self._read()
+        columns, ends = weights.reshape(self.terms, -1).T, (self.heads, self.tails)
+        sums = np.stack([sum(np.bincount(end, column, self.points) for end in ends) for column in columns], axis=1)
+        return self.scale**2 * sums.reshape(-1)
+
+    def _row_norms(self):
+        return np.full(self.terms * self.rank, np.sqrt(2.0))
+
+    def laplacian(self, tau: np.ndarray | None = None) -> sp.csr_matrix:
+        """Return the N × N weighted Laplacian Σ τᵢⱼ(eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ (all ones without ``tau``)."""
+        weights = self.scale**2 * (np.ones(self.terms) if tau is None else np.asarray(tau, dtype=np.float64))
+        return laplacian(self.points, self.edges, weights)
+
+    def dissection(self) -> Dissection | None:
+        """Return the order in which Laplacians of this graph are factored (made once); None for small graphs."""
+        if self.points <= DENSE_VERTICES:
+            return None
+        if "dissection" not in self._kept:
+            self._kept["dissection"] = Dissection(self.points, self.edges)
+        return self._kept["dissection"]
+
+    def weighted_gram(self, tau, single=False):
+        """Raise: a graph has Laplacians, which ``weighted`` factors."""
+        raise ProblemError("GraphForm has no dense B(τ); its Laplacian is form.laplacian(tau)")
+
+    def weighted(self, tau, precision="double", accuracy=1e-6):
+        """Return the metric L_τ ⊗ I, always in double precision."""
+        tau = self.require_weights(tau)
+        return Laplacian(self.points, self.coordinates, self.edges, self.scale**2 * tau, self.dissection(), tau)
+
+    def dense_hessian(self, x, image):
+        """Return Σ (eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ ⊗ Wᵢⱼ, with its mean diagonal on translations. One pass."""
+        self.require_dense()
+        self._read()
+        d, points = self.coordinates, self.points
+        s = image.reshape(-1, d)
+        blocks = 8.0 * s[:, :, None] * s[:, None, :]
+        blocks[:, np.arange(d), np.arange(d)] += 4.0 * np.einsum("ij,ij->i", s, s)[:, None]
+        blocks *= self.scale**2
+        out = np.zeros((points, points, d, d))
+        out[self.heads, self.tails] = out[self.tails, self.heads] = -blocks
+        diagonal = np.zeros((points, d, d))
+        np.add.at(diagonal, self.heads, blocks)
+        np.add.at(diagonal, self.tails, blocks)
+        out[np.arange(points), np.arange(points)] = diagonal
+        out += (np.trace(diagonal.sum(axis=0)) / (d * points**2)) * np.eye(d)
+        return np.asfortranarray(out.transpose(0, 2, 1, 3).reshape(self.dim, self.dim))
+
+    # Leverage on the vertices -----------------------------------------------------------------------------------------
+
+    def traces(self, metric):
+        """Return the effective resistance of every edge, or what it is in a diagonal metric. One sweep.
+
+        Where the equations are solved by conjugate gradients, upper bounds that are tight to some 1e-4.
+        """
+        self._read()
+        if metric.diagonal is not None:
+            inverse = 1.0 / metric.diagonal[:: self.coordinates]
+            return self.scale**2 * (inverse[self.heads] + inverse[self.tails])
+        found = metric.resistances()
+        if found is None or found.size != self.terms:
+            raise ProblemError(f"leverage on a graph needs its Laplacian or a diagonal metric, found {metric.name!r}")
+        return self.scale**2 * found
+
+    def sketched_traces(self, metric, columns, rng):
+        """Return ‖Zᵀ(eᵢ − eⱼ)‖² for Z = L⁺Mᵀ√W G, M the differences along edges (Spielman and Srivastava)."""
+        conductance = self.scale * np.sqrt(metric.tau)
+        total = np.zeros(self.terms)
+        for start in range(0, columns, COLUMN_BLOCK):
+            width = min(COLUMN_BLOCK, columns - start)
+            charges = rng.standard_normal((self.terms, width)) * conductance[:, None]
+            sources = np.empty((self.points, width))
+            for column in range(width):
+                sources[:, column] = np.bincount(self.heads, charges[:, column], minlength=self.points)
+                sources[:, column] -= np.bincount(self.tails, charges[:, column], minlength=self.points)
+            potential = metric.solve_vertices(sources, rough=True)
+            difference = potential[self.heads] - potential[self.tails]
+            total += np.einsum("ij,ij->i", difference, difference)
+        return self.scale**2 / columns * total
+
+    def sketches(self):
+        """Say whether this graph is large and nothing splits it, so that it has no factor."""
+        structure = self.dissection()
+        return structure is not None and not structure.sensible
+
+    def largest(self, weights, metric):
+        """Return λ_max of the Laplacian with these weights relative to B; None on graphs too large for a dense matrix."""
+        if self.points > DENSE_VERTICES:
+            return None
+        above, last = self.laplacian(weights).toarray(), [self.points - 1] * 2
+        if metric.diagonal is not None:
+            root = np.sqrt(metric.diagonal[:: self.coordinates])
+            return (1.0 + MARGIN) * top(above / root / root[:, None])
+        return (1.0 + MARGIN) * float(eigvalsh(above, metric.vertex_matrix(), subset_by_index=last)[0])
+
+    def smallest(self, metric):
+        """Return the least of ⟨x,L⁽⁰⁾x⟩/⟨x,Dx⟩ over centred x: 1/λ_max(D^{½}L⁺D^{½})."""
+        base = self.weighted(self.uniform_weights())
+        root = np.sqrt(metric.diagonal[:: self.coordinates])
+        if self.points <= DENSE_VERTICES:
+            found = top(root[:, None] * base.solver.solve(np.eye(self.points) - 1.0 / self.points) * root)
+        else:
+
+            def product(x: np.ndarray) -> np.ndarray:
+                weighted = (root * x.ravel())[:, None]
+                return root * base.solver.solve(weighted - weighted.mean()).ravel()
+
+            operator = LinearOperator((self.points, self.points), matvec=product, dtype=np.float64)
+            start = np.random.default_rng(0).standard_normal(self.points)
+            found = float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
+        return (1.0 - MARGIN - base.rounding) / found
+
+    def bounds(self, metric):
+        """Return α and β on the centred subspace, in the norm of a Laplacian or of a diagonal metric; None for others.
+
+        In diag(d) ⊗ I an edge has λ_max(B̃) = s = 1/dᵢ + 1/dⱼ, and Σsₑ(xᵢ − xⱼ)² ≤ maxₑ (Sᵢ/dᵢ + Sⱼ/dⱼ)·‖x‖²_D with
+        Sᵢ = Σsₑ over the edges at i (Anderson and Morley); small graphs have the eigenvalue itself.
+        """
+        if metric.tau is not None:
+            return weighted_bounds(self, metric)
+        if metric.diagonal is None:
+            return None
+        diagonal, sizes = metric.diagonal[:: self.coordinates], self.traces(metric)
+        weights = np.repeat(self.scale**2 * sizes, 2)
+        degrees = np.bincount(self.edges.ravel(), weights, minlength=self.points) / diagonal
+        beta_square = float((degrees[self.heads] + degrees[self.tails]).max())
+        sharper = self.largest(sizes, metric)
+        if sharper is not None:
+            beta_square = min(beta_square, sharper)
+        return Bounds(self.smallest(metric), float(np.sqrt(beta_square)))
+
+    # Others -----------------------------------------------------------------------------------------------------------
+
+    def plain(self):
+        """Return ρ by the incidence matrix, all coordinates at once."""
+        return SparsePlain(self, self._incidence_matrix(), self.rank, self.coordinates)
+
+    def arrays(self):
+        """Return the size and the edges."""
+        return {"points": np.array(self.points), "dim": np.array(self.coordinates), "edges": self.edges}
+
+    @classmethod
+    def from_arrays(cls, arrays):
+        """Return the graph that a file kept."""
+        return cls(int(arrays["points"]), int(arrays["dim"]), arrays["edges"])
+
+
+def _incidence(heads: np.ndarray, tails: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return, vertex after vertex, where its edges start, its neighbours and the numbers of the edges to them."""
+    ends = np.concatenate([heads, tails])
+    order = np.argsort(ends, kind="stable")
+    indptr = np.zeros(points + 1, dtype=np.int64)
+    np.cumsum(np.bincount(ends, minlength=points), out=indptr[1:])
+    neighbours = np.concatenate([tails, heads])[order]
+    incident = np.tile(np.arange(len(heads), dtype=np.int64), 2)[order]
+    return indptr, neighbours, incident

@@ -1,0 +1,88 @@
+"""What did the user give? Rows and edges are read and checked here, once, before any kernel sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from quartbench.errors import ProblemError, any_array
+
+#: Bytes of rows that a survey may copy at a time.
+SURVEY_BYTES = 1 << 25
+
+
+def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
+    """Return rows as a C-ordered float64 or float32 array, or a canonical CSR matrix."""
+    if sp.issparse(given):
+        if given.dtype.kind == "c":
+            raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
+        if given.ndim != 2:
+            raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
+        matrix = given.tocsr()
+        if matrix is given and not matrix.has_canonical_format:
+            matrix = matrix.copy()
+        matrix.sum_duplicates()
+        return matrix.astype(np.float64) if matrix.dtype not in (np.float64, np.float32) else matrix
+    if hasattr(given, "matvec"):
+        raise ProblemError("rows must be an array, found an operator; OperatorForm takes rows by their products")
+    array = any_array(given, "rows")
+    if array.dtype.kind == "c":
+        raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
+    if array.ndim != 2:
+        raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {array.shape}")
+    if array.dtype.kind not in "fiub":
+        raise ProblemError(f"rows must be an array of numbers, found dtype {array.dtype}")
+    dtype = array.dtype if array.dtype in (np.float64, np.float32) else np.float64
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
+    """Return the largest entry; raise at the first NaN, infinity or zero term.
+
+    Parameters
+    ----------
+    tops : iterable of (int, array)
+        The number of the first row of a block, and the largest entry of each row of it in absolute value.
+    rank : int
+    """
+    largest = 0.0
+    for start, found in tops:
+        if not np.isfinite(found).all():
+            row = int(start + np.flatnonzero(~np.isfinite(found))[0])
+            raise ProblemError(f"rows must be finite, found NaN or infinity in row {row}")
+        by_term = found.reshape(-1, rank).max(axis=1)
+        if not by_term.all():
+            term = int(start // rank + np.flatnonzero(by_term == 0)[0])
+            raise ProblemError(f"every term must be nonzero, found only zeros in term {term}; drop it")
+        largest = max(largest, float(by_term.max()))
+    return largest
+
+
+def simple_edges(given: Any, points: int) -> np.ndarray:
+    """Return the edges of a connected graph, each once with i < j, in lexicographic order."""
+    edges = any_array(given, "edges")
+    if edges.ndim != 2 or edges.shape[1] != 2 or len(edges) == 0:
+        raise ProblemError(f"edges must have shape (m, 2) with m ≥ 1, found shape {edges.shape}")
+    if edges.dtype.kind not in "iu":
+        raise ProblemError(f"edges must be integers, found dtype {edges.dtype}")
+    outside = (edges < 0) | (edges >= points)
+    if outside.any():
+        which = int(np.flatnonzero(outside.any(axis=1))[0])
+        raise ProblemError(f"edges must join vertices 0 to {points - 1}, found {tuple(map(int, edges[which]))}")
+    loops = edges[:, 0] == edges[:, 1]
+    if loops.any():
+        which = int(np.flatnonzero(loops)[0])
+        raise ProblemError(f"edges must join two vertices, found the self-loop {tuple(map(int, edges[which]))}")
+    edges = np.sort(edges.astype(np.int64), axis=1)
+    unique = np.unique(edges, axis=0)
+    if len(unique) != len(edges):
+        raise ProblemError(f"edges must be listed once each, found {len(edges) - len(unique)} repeated")
+    adjacency = sp.coo_matrix((np.ones(len(unique)), unique.T), shape=(points, points))
+    components = connected_components(adjacency, directed=False)[0]
+    if components > 1:
+        raise ProblemError(f"the graph must be connected, found {components} components: ρ vanishes between them")
+    return unique

@@ -1,0 +1,1 @@
+"""Linear algebra that knows nothing of quartics: conjugate gradients, Laplacians, dissection, bounded quadratics."""

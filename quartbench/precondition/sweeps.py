@@ -1,0 +1,97 @@
+"""What does one sweep tell? The traces g(τ) = Tr(B(τ)⁻¹Bᵢ), the certificate R they give, and the best so far.
+
+    κ ≤ R·n^{1/q},    R = ‖τ‖_q · maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1
+
+is Proposition 5.3 and needs no belief in the method that chose τ.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from quartbench.forms import TermForm
+from quartbench.metrics import Metric
+
+#: Sweeps without a better certificate after which rounding is taken to allow none.
+PATIENCE = 30
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """One point: τ, the traces g there, the metric B(τ), the certificate R."""
+
+    tau: np.ndarray
+    g: np.ndarray
+    metric: Metric
+    ratio: float
+
+    @property
+    def leverage(self) -> np.ndarray:
+        """ℓ = τg."""
+        return self.tau * self.g
+
+
+@dataclass
+class Sweeps:
+    """The leverage scores of a form as the methods ask for them: counts, certifies, remembers the best."""
+
+    form: TermForm
+    p: float
+    eps: float
+    limit: int
+    count: int = 0
+    iterations: int = 0
+    best: Sweep | None = None
+    best_at: int = 0
+    history: list[tuple[int, str, float, float]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.q = self.p / (self.p - 1.0)
+        self.n, self.m, self.rank = self.form.freedom, self.form.terms, self.form.leverage_rank
+        self.start = self.form.uniform_weights(self.p)
+        self._clock = time.perf_counter()
+
+    def __call__(self, tau: np.ndarray, step: str) -> Sweep:
+        """Return the traces and the certificate at τ. One sweep."""
+        metric = self.form.weighted(tau, accuracy=0.1 * min(self.eps, 1e-5))
+        g = self.form.traces(metric)
+        found = Sweep(tau, g, metric, certificate(tau, g, self.n, self.p) * (1.0 + metric.rounding))
+        self._record(step, found.ratio * self.n ** (1.0 / self.q))
+        if self.best is None or found.ratio < self.best.ratio:
+            self.best, self.best_at = found, self.count
+        return found
+
+    def sketched(self, tau: np.ndarray, columns: int, rng: np.random.Generator) -> np.ndarray:
+        """Return estimates of the traces at τ. One sweep, without a certificate."""
+        g = self.form.sketched_traces(self.form.weighted(tau), columns, rng)
+        self._record("sketch", np.nan)
+        return g
+
+    def _record(self, step: str, kappa: float) -> None:
+        self.count += 1
+        self.history.append((self.count, step, kappa, time.perf_counter() - self._clock))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the limit is reached, or rounding allows no better certificate."""
+        within_rounding = self.best.ratio - 1.0 <= 2.0 * self.best.metric.rounding
+        return self.count >= self.limit or within_rounding or self.count - self.best_at >= PATIENCE
+
+    def normalised(self, u: np.ndarray) -> np.ndarray:
+        """Return τ = e^u scaled to ‖τ‖_q = 1."""
+        u = u - u.max()
+        tau = np.exp(u)
+        return tau / np.linalg.norm(tau, self.q)
+
+    def residual(self, point: Sweep) -> np.ndarray:
+        """Return T(u) − u = (p−1)ln(g/n) − ln τ."""
+        return (self.p - 1.0) * np.log(point.g / self.n) - np.log(point.tau)
+
+
+def certificate(tau: np.ndarray, g: np.ndarray, n: float, p: float = 2.0) -> float:
+    """Return R = ‖τ‖_q maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1, with κ(B(τ)) ≤ R·n^{1/q} (Prop. 5.3; ALGORITHMS §4)."""
+    q = p / (p - 1.0)
+    return float(np.linalg.norm(tau, q) * np.exp((np.log(g / n) - (q - 1.0) * np.log(tau)).max() / q))

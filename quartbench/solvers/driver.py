@@ -1,0 +1,278 @@
+"""How is a run followed? Stopping, tracing, certifying, the clock: all that a method knows nothing of."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from quartbench.forms import Form
+from quartbench.metrics import Metric
+from quartbench.model import Normalised, Problem, certify
+from quartbench.model.certificate import gap
+
+from .contract import Iterate, Solver
+from .results import History, Result, ended
+
+#: Relative difference of values that is rounding.
+TIE = 2.0 * sys.float_info.epsilon
+
+#: A certificate is sharpened, which costs some ten passes, where it is within this factor of the target.
+NEAR = 30.0
+
+#: A point that is off the cone by no more than this share of its largest coordinate has been rounded, and is left.
+SLIP = 1e-13
+
+
+class Limits(NamedTuple):
+    """When a run ends; infinite for never, and a gap below zero."""
+
+    rel_gap: float
+    max_iter: float
+    max_passes: float
+    seconds: float
+
+    @classmethod
+    def of(cls, rel_gap, max_iter, max_passes, time_limit) -> Limits:
+        """Return limits from numbers, or None for never."""
+        most = (math.inf if limit is None else limit for limit in (max_iter, max_passes, time_limit))
+        return cls(-1.0 if rel_gap is None else rel_gap, *most)
+
+
+class State:
+    """What a callback sees: the run after an iterate."""
+
+    __slots__ = ("_form", "_point", "_scale", "gap", "iteration", "passes", "seconds", "value")
+
+    def __init__(self, iteration, passes, seconds, value, gap, point, scale, form) -> None:
+        self.iteration, self.passes, self.seconds = iteration, passes, seconds
+        self.value, self.gap = value, gap
+        self._point, self._scale, self._form = point, scale, form
+
+    @property
+    def x(self) -> np.ndarray:
+        """The point of the iterate, as the method holds it: homogenised methods keep ⟨c,x⟩ fixed, not the scale."""
+        return self._form.native(self._scale * self._point)
+
+
+class Run:
+    """One run: its limits, its columns, the best point, and what certificates have shown so far.
+
+    Parameters
+    ----------
+    problem : Problem
+        As the user gave it.
+    scaled : Normalised
+        The same in moderate numbers, which the method sees.
+    method : Solver
+    metric : Metric
+    certifier : callable or None
+        Gives the metric that certifies (or None), once it is needed; None for a run without certificates.
+    limits : Limits
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        scaled: Normalised,
+        method: Solver,
+        metric: Metric,
+        certifier: Callable[[], Metric | None] | None,
+        limits: Limits,
+    ) -> None:
+        self.original, self.limits = problem, limits
+        self.problem, self.x_scale, self.f_scale = scaled
+        self.method, self.metric, self.certifier = method, metric, certifier
+        # Certificates read the rows through a twin of the form, so that their passes are not the method's.
+        self.judged = self.problem.on(self.problem.form.twin())
+        self.passes, self.seconds = array("q"), array("d")
+        self.values, self.steps, self.restarts = array("d"), array("d"), array("b")
+        self.best: Iterate | None = None
+        self.judged_point: np.ndarray | None = None
+        self.kept: np.ndarray | None = None
+        self.value, self.lower, self.gap = math.inf, -math.inf, math.inf
+        self.true = -math.inf
+        self.by, self.cost, self.reason = "", 0, method.reason
+
+    def follow(self, start: np.ndarray, callback: Callable[[State], Any] | None, bar: Callable | None) -> str:
+        """Take iterates until something says stop, and return the status."""
+        self.start, self.best = start, Iterate(start, math.inf)
+        iterates = closable(self.method.iterates(self.problem, self.metric, start))
+        try:
+            status = self._loop(iterates, callback, bar)
+        except KeyboardInterrupt:
+            status, self.by = "stopped", "keyboard"
+        finally:
+            iterates.close()
+        with suppress(KeyboardInterrupt):  # a second Ctrl-C gives up the last certificate, not the result
+            self._judge()
+        return "converged" if self.gap <= self.limits.rel_gap and status != "stopped" else status
+
+    def _loop(self, iterates, callback, bar) -> str:
+        form, best_value = self.problem.form, sys.float_info.max
+        rel_gap, max_iter, max_passes, time_limit = self.limits
+        schedule = Schedule(rel_gap)
+        trace = (self.passes.append, self.seconds.append, self.values.append, self.steps.append, self.restarts.append)
+        add_passes, add_seconds, add_value, add_step, add_restart = trace
+        seconds, iteration, check = 0.0, -1, 0
+        costly = self.method.costly
+        resumed = perf_counter()
+        for iterate in iterates:
+            seconds += perf_counter() - resumed
+            iteration += 1
+            point, value, step, restart, _, reason = iterate
+            passes = form.passes
+            add_passes(passes)
+            add_seconds(seconds)
+            add_value(value)
+            add_step(step)
+            add_restart(restart)
+            if reason:
+                self.reason = reason
+            if value <= best_value + TIE * abs(best_value):
+                # Of values that rounding cannot tell apart the latest is the closest: certificates see the difference.
+                best_value, self.best = min(value, best_value), iterate
+            if iteration >= check:
+                self._judge()
+                # A value below the true one would keep all later points, however good, from being the best.
+                best_value = max(best_value, self.true)
+                if self.gap <= rel_gap:
+                    return "converged"
+                if schedule.stalled(iteration, best_value, self.gap):
+                    return "stalled"
+                check = iteration + 1 if costly else schedule.following(iteration, self.gap, self.cost)
+                if bar is not None:
+                    bar(self.gap, iteration)
+            if callback is not None:
+                state = State(
+                    iteration, passes, seconds, self.f_scale * value, self.gap, point, self.x_scale, self.original.form
+                )
+                if callback(state) is False:
+                    self.by = "callback"
+                    return "stopped"
+            if iteration >= max_iter:
+                return "max_iter"
+            if passes >= max_passes:
+                return "max_passes"
+            if seconds >= time_limit:
+                return "time_limit"
+            resumed = perf_counter()
+        return "stalled"
+
+    def _judge(self) -> None:
+        """Certify the best point, unless it was the last one certified."""
+        if self.certifier is None or self.best.point is self.judged_point:
+            return
+        form: Form = self.judged.form
+        before = form.passes
+        metric = self.certifier()
+        point, evaluated = self._feasible(self.best)
+        if evaluated is None:
+            evaluated = form.evaluate(point)
+        self.judged_point = self.best.point
+        near = NEAR * self.limits.rel_gap
+        found = certify(self.judged, point, metric, evaluated, refine=0, trusted=True)
+        value = found.value
+        if self.best.evaluated is evaluated and gap(value, found.lower_bound) <= near:
+            # The bound holds for any image, f for that of the point alone, from which updates of a method may drift.
+            value = self.judged.homogenised_value(point)
+        self.true = value
+        self._keep(point, value)
+        self.lower = max(self.lower, found.lower_bound)
+        if self.limits.rel_gap < gap(self.value, self.lower) <= near:
+            sharp = certify(self.judged, point, metric, evaluated, trusted=True)
+            self.lower = max(self.lower, sharp.lower_bound)
+        self.gap = gap(self.value, self.lower)
+        self.cost = form.passes - before
+
+    def _feasible(self, iterate: Iterate) -> tuple[np.ndarray, tuple | None]:
+        """Return the point of an iterate moved into the cone: a method's slip must not become a false gap."""
+        point = iterate.point
+        inside = self.judged.cone.euclidean(point)
+        if inside is point or np.abs(inside - point).max() <= SLIP * np.abs(point).max():
+            return point, iterate.evaluated
+        return inside, None
+
+    def _keep(self, point: np.ndarray, value: float) -> None:
+        if value < self.value:
+            self.kept, self.value = point, value
+
+    def result(self, status: str, setup_time: float) -> Result:
+        """Return what the run found: the best point by values computed here, whatever the method reported."""
+        form = self.judged.form
+        if self.kept is None or self.certifier is None:
+            for iterate in (Iterate(self.start, math.nan), self.best):
+                point, _ = self._feasible(iterate)
+                self._keep(point, self.judged.homogenised_value(point))
+        scale = self.judged.best_scale(form.value(self.kept), self.judged.inner(self.kept))
+        self.value = -0.75 * scale * self.judged.inner(self.kept)
+        # Ctrl-C can fall between two columns: the rows that all of them have are the history.
+        columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
+        rows = min(map(len, columns))
+        passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
+        return ended(
+            self.original,
+            self.x_scale * scale * self.kept,
+            self.value,
+            self.lower,
+            status,
+            History(passes, seconds, values, self.lower, self.f_scale, steps, restarts),
+            f_scale=self.f_scale,
+            rel_gap=self.limits.rel_gap,
+            gap=None if self.certifier is not None else math.inf,
+            setup_time=setup_time,
+            solver=self.method.name,
+            metric=self.metric.name,
+            reason=self.reason,
+            by=self.by,
+        )
+
+
+def closable(iterates: Iterator[Iterate]) -> Iterator[Iterate]:
+    """Yield what an iterator yields; closing this closes a generator, and leaves any other iterator alone."""
+    yield from iterates
+
+
+class Schedule:
+    """When to certify: at growing distances, sooner where the gap is about to reach its target; and when to give up."""
+
+    #: Decreases that are progress: of the value relatively, of the gap as a share of the least so far.
+    FALLEN, SMALLER = 1e-15, 0.99
+    #: Iterations without progress that are allowed beside as many as there were with it.
+    GRACE = 100
+    #: The next certificate is 1/NEAREST to 1/FARTHEST of the iterations so far away.
+    NEAREST, FARTHEST = 20, 3
+    #: A certificate of so many passes may wait an iteration longer.
+    PASSES = 8
+
+    def __init__(self, rel_gap: float) -> None:
+        self.rel_gap = rel_gap
+        self.progress = 0
+        self.value = self.least = math.inf
+        self.before = (0, math.inf)
+
+    def stalled(self, iteration: int, value: float, gap: float) -> bool:
+        """Say whether neither value nor gap has moved while the number of iterations doubled."""
+        if value < self.value - self.FALLEN * abs(value) or gap < self.SMALLER * self.least:
+            self.value, self.least, self.progress = min(value, self.value), min(gap, self.least), iteration
+        return iteration > 2 * self.progress + self.GRACE
+
+    def following(self, iteration: int, gap: float, cost: int) -> int:
+        """Return the iteration of the next certificate: 5 to 33 % on, where a line through the log-gaps says.
+
+        A certificate that cost many passes (conjugate gradients without a factor) waits longer, but not above 50 %.
+        """
+        nearest = iteration + max(1, iteration // self.NEAREST, min(cost // self.PASSES, iteration // 2))
+        farthest = max(nearest, iteration + max(4, iteration // self.FARTHEST))
+        last, larger = self.before
+        self.before = (iteration, gap)
+        if not 0.0 < self.rel_gap < gap < larger < math.inf:
+            return farthest if iteration else 2
+        predicted = iteration + (iteration - last) * math.log(gap / self.rel_gap) / math.log(larger / gap)
+        return int(min(max(predicted, nearest), farthest))

@@ -1,0 +1,349 @@
+"""One form, many c: what is checked, factored and compiled once, kept for one solve after another.
+
+``solve``, ``solve_many``, loops of convex steps and the runs of a study all go through a :class:`Prepared`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from quartbench import precondition
+from quartbench.cones import Cone
+from quartbench.errors import ProblemError
+from quartbench.forms import Form, TermForm
+from quartbench.metrics import Metric
+from quartbench.model import Problem
+from quartbench.model.certificate import belongs, certifying_metric
+
+from .contract import Solver, choice
+from .driver import Limits, Run, State, closable
+from .progress import bar
+from .registry import make_solver
+from .results import Result, trivial
+from .single import InSingle
+
+#: Iterates of a run that is taken to compile what it calls.
+WARM_ITERATES = 4
+
+_warmed: set[tuple] = set()
+
+
+def solve(
+    problem: Problem,
+    solver: str | Solver | type[Solver] = "auto",
+    metric: str | Metric = "auto",
+    rel_gap: float | None = 1e-6,
+    max_iter: int | None = 100_000,
+    max_passes: int | None = None,
+    time_limit: float | None = None,
+    start: Any = None,
+    callback: Callable[[State], Any] | None = None,
+    progress: bool = False,
+    certify: bool = True,
+    dtype: str = "float64",
+) -> Result:
+    """Minimise f over the cone of a problem to a certified relative gap.
+
+    Parameters
+    ----------
+    problem : Problem
+        Never changed; its form's count of passes neither.
+    solver : str, Solver or class
+        A registered name, ``"path/to/file.py:Class"``, or a solver with its hyper-parameters.
+    metric : str or Metric
+        ``"identity"``, ``"uniform"``, ``"lewis"``, ``"diagonal"``, a Metric made for this form, or ``"auto"``: what
+        the solver chooses; uniform, for most, where it can be factored and the cone allows it.
+    rel_gap : float or None
+        Stop when (f − lower bound)/|f| is at most this; None never stops on it.
+    max_iter, max_passes : int or None
+        Stop after so many iterations, or passes of the method.
+    time_limit : float or None
+        Stop after so many seconds of set-up and iterations.
+    start : array, optional
+        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (ERRATA 7).
+    callback : callable, optional
+        Called with a :class:`State` after every iterate, off the clock; stops the run by returning False.
+    progress : bool
+        Show a progress bar with the certified gap.
+    certify : bool
+        Without certificates nothing is spent on them, no gap is known and none stops the run.
+    dtype : {"float64", "float32"}
+        With ``"float32"`` dense rows are rounded, which halves the traffic of a pass, until that shows; the rest of
+        the way to any gap is in double precision. Certificates always are.
+
+    Returns
+    -------
+    Result
+
+    Notes
+    -----
+    The clock runs while the method computes. It stands still for certificates, tracing and callbacks, and starts
+    after the kernels are compiled. Ctrl-C ends the run with the best point so far and status ``stopped``.
+    """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem must be a Problem, found {type(problem).__name__}")
+    prepared = Prepared(problem.form, problem.cone, metric, solver, rel_gap, dtype)
+    return prepared.run(problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify)
+
+
+def prepare(
+    form: Form,
+    cone: Cone | None = None,
+    metric: str | Metric = "auto",
+    solver: str | Solver | type[Solver] = "auto",
+    rel_gap: float = 1e-6,
+    dtype: str = "float64",
+) -> Prepared:
+    """Check, factor and warm once what many solves with one form need; ``prepared.solve(c)`` then solves for each c.
+
+    Parameters
+    ----------
+    form : Form
+    cone : Cone, optional
+        That of the form where it is not given: the whole space, for most.
+    metric, solver, dtype
+        As for :func:`solve`.
+    rel_gap : float
+        What solves aim at unless they say otherwise; ``auto`` spends on a factor what so many digits are worth.
+
+    Returns
+    -------
+    Prepared
+        May be shared by threads: solves change nothing in it.
+    """
+    if not isinstance(form, Form):
+        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    prepared = Prepared(form, cone, metric, solver, rel_gap, dtype)
+    prepared.ready()
+    return prepared
+
+
+class Prepared:
+    """A form, a cone, a method and its metric, ready to solve for one c after another; made by :func:`prepare`.
+
+    Attributes
+    ----------
+    form, cone : Form, Cone
+    method : Solver
+    metric : Metric
+        That of the method, for rows of moderate size.
+    setup_time : float
+        The seconds that metric and method took to make.
+    """
+
+    def __init__(self, form, cone=None, metric="auto", solver="auto", rel_gap=1e-6, dtype="float64") -> None:
+        self.form = form
+        self.cone = (cone or form.cone).bind(form)
+        self.method = make_solver(solver)
+        if choice("dtype", dtype, ("float64", "float32")) == "float32":
+            self.method = InSingle(self.method)
+        require_positive("rel_gap", rel_gap)
+        if not isinstance(metric, str | Metric):
+            raise ProblemError(f"metric must be a name or a Metric, found {type(metric).__name__}")
+        if isinstance(metric, Metric) and metric.dim != form.dim:
+            raise ProblemError(f"metric must have dimension {form.dim}, found {metric.dim}")
+        self.rel_gap, self._given = rel_gap, metric
+        self.metric: Metric | None = None
+        self.setup_time = 0.0
+        self._certifier: tuple[Metric | None] | None = None
+        self._lock = threading.Lock()
+
+    # What is made once ------------------------------------------------------------------------------------------------
+
+    def problem(self, c: Any) -> Problem:
+        """Return the problem for one c."""
+        return Problem(self.form, c, self.cone)
+
+    def ready(self, problem: Problem | None = None) -> None:
+        """Make the metric and let the method prepare, where that has not been done."""
+        with self._lock:
+            if self.metric is None:
+                scaled = (problem or self._representative()).normalised().problem
+                metric = self._metric(scaled)
+                self.cone.require_metric(metric)
+                started = perf_counter()
+                self.method = self.method.planned(scaled, metric, self.rel_gap)
+                self.setup_time += perf_counter() - started
+                self.metric = metric
+
+    def _representative(self) -> Problem:
+        """Return a problem with some c that is not in the polar cone: a point of the cone."""
+        point = self.cone.euclidean(np.random.default_rng(0).standard_normal(self.form.dim))
+        return self.problem(point if point.any() else self.cone.euclidean(np.ones(self.form.dim)))
+
+    def _metric(self, problem: Problem) -> Metric:
+        """Return the metric for a normalised problem, and note the seconds it took."""
+        form, given = problem.form, self._given
+        if isinstance(given, str):
+            started = perf_counter()
+            if given == "auto":
+                made = self.method.choose_metric(problem, self.rel_gap)
+            else:
+                made = precondition.metric(form.twin(), given)
+            self.setup_time = perf_counter() - started
+            return made
+        self.setup_time = given.setup_seconds
+        if not given.declares_bounds:
+            given = given.declared(bounds=lambda made: self._bounds(self.form.twin(), made))
+        ratio = form.scale / self.form.scale
+        if ratio == 1.0:
+            return given
+        # Of moderate size again: s = ‖c‖²_*/‖c‖² makes sB of the order of one along c.
+        c = problem.c
+        return given.rescaled(float(c @ given.solve(c) / (c @ c)), ratio)
+
+    @staticmethod
+    def _bounds(form: Form, metric: Metric):
+        """Return α and β in a metric of the user's: for B(τ) through a factor made here."""
+        return form.bounds(form.weighted(metric.tau) if metric.tau is not None else metric)
+
+    def certifier(self) -> Metric | None:
+        """Return the metric that certifies, made when it is first needed; None where certificates do without."""
+        if self._certifier is None:
+            with self._lock:
+                if self._certifier is None:
+                    self._certifier = (self._certifying(),)
+        return self._certifier[0]
+
+    def _certifying(self) -> Metric | None:
+        form = self.form.moderate()
+        if not isinstance(form, TermForm):
+            return None
+        if self.metric is not None and self.metric.tau is not None:
+            # A metric that the user gave may be that of another form.
+            probe = np.random.default_rng(0).standard_normal(form.dim)
+            if isinstance(self._given, str) or belongs(self.metric, form, self.cone.euclidean(probe)):
+                return self.metric
+        return certifying_metric(form, "single")
+
+    # Solving ----------------------------------------------------------------------------------------------------------
+
+    def solve(
+        self,
+        c: Any,
+        start: Any = None,
+        rel_gap: float | None = None,
+        max_iter: int | None = 100_000,
+        max_passes: int | None = None,
+        time_limit: float | None = None,
+        callback: Callable[[State], Any] | None = None,
+        progress: bool = False,
+        certify: bool = True,
+    ) -> Result:
+        """Minimise ρ(x) − ⟨c,x⟩ over the cone to a certified relative gap; the set-up was paid when this was prepared.
+
+        Parameters
+        ----------
+        c : array
+            In the native shape of the form or flat.
+        start : array, optional
+            A point with ⟨c,start⟩ > 0: the solution for the c before, say.
+        rel_gap : float, optional
+            That of the preparation where it is not given.
+        max_iter, max_passes, time_limit, callback, progress, certify
+            As for :func:`quartbench.solve`.
+        """
+        rel_gap = self.rel_gap if rel_gap is None else rel_gap
+        problem = c if isinstance(c, Problem) else self.problem(c)
+        return self.run(
+            problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True
+        )
+
+    def run(
+        self,
+        problem: Problem,
+        rel_gap: float | None,
+        max_iter: int | None,
+        max_passes: int | None,
+        time_limit: float | None,
+        start: Any,
+        callback: Callable[[State], Any] | None,
+        progress: bool,
+        certify: bool,
+        paid: bool = False,
+    ) -> Result:
+        """Solve a problem on this form and cone; the set-up counts as its own unless it was ``paid`` before."""
+        require_positive("rel_gap", rel_gap)
+        require_positive("max_iter", max_iter, zero=True)
+        require_positive("max_passes", max_passes)
+        require_positive("time_limit", time_limit, zero=True)
+        if problem.trivial:
+            return trivial(problem, self.method.name)
+        self.ready(problem)
+        scaled = problem.normalised()
+        point = starting_point(scaled.problem, self.metric, start)
+        setup = 0.0 if paid else self.setup_time
+        limits = Limits.of(
+            rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
+        )
+        run = Run(problem, scaled, self.method, self.metric, self.certifier if certify else None, limits)
+        warm(self.method, scaled.problem, self.metric, point)
+        with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
+            status = run.follow(point, callback, advance)
+        return run.result(status, setup)
+
+    def better_start(self, problem: Problem, start: Any) -> Any:
+        """Return the start, or None where the default one, P_K(B⁻¹c), is better."""
+        if start is None or problem.trivial:
+            return None
+        self.ready(problem)
+        scaled = problem.normalised()
+        flat = self.form.flat(start, "start") / scaled.x_scale
+        if not scaled.problem.c @ flat > 0.0:
+            return None
+        other = starting_point(scaled.problem, self.metric)
+        value = scaled.problem.homogenised_value
+        return start if value(flat) <= value(other) else None
+
+
+def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.ndarray:
+    """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm (ERRATA 7).
+
+    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem.
+    """
+    if start is None:
+        point = problem.cone.project(metric.solve(problem.c), metric)
+        return point / (problem.c @ point)
+    flat = problem.form.flat(start, "start")
+    if not np.isfinite(flat).all():
+        raise ProblemError("start must be finite, found NaN or infinity")
+    size = float(np.abs(flat).max())
+    point = problem.cone.project(flat / size, metric) if size > 0.0 else flat
+    inner = float(problem.c @ point)
+    if not inner > 0.0:
+        raise ProblemError(f"start must have ⟨c,start⟩ > 0 once projected onto the cone, found {inner * size:.3g}")
+    return point / inner
+
+
+def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) -> None:
+    """Compile what a run will call by taking its first steps, once for each kind of run in a process.
+
+    The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
+    other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred.
+    """
+    if method.peer:
+        return  # nothing of theirs is compiled here, and a few of their iterates may be all of them
+    form = problem.form
+    kind = (repr(method), form.signature(), type(metric), type(problem.cone))
+    if kind in _warmed:
+        return
+    iterates = closable(method.iterates(problem.on(form.twin()), metric, start))
+    for _ in itertools.islice(iterates, WARM_ITERATES):
+        pass
+    iterates.close()
+    _warmed.add(kind)
+
+
+def require_positive(name: str, value: Any, zero: bool = False) -> None:
+    """Raise where a limit is neither None nor positive (or zero)."""
+    if value is None:
+        return
+    if not isinstance(value, (int, float, np.number)) or not (value > 0 or (zero and value == 0)):
+        raise ProblemError(f"{name} must be {'nonnegative' if zero else 'positive'} or None, found {value!r}")
