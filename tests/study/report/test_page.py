@@ -16,7 +16,7 @@ from quartbench.study.report import costs, draw, write
 from quartbench.study.report.figures import figures
 from quartbench.study.report.tables import break_even, leaders, winners
 
-from .frames import frame, run
+from ..frames import frame, run
 
 SECTIONS = ["verdict", "claims", "figures", "scaling", "comparison", "kernel-speed", "record"]
 FIGURES = ["figure-1b", "figure-2b", "scaling-m", "profiles", "ratios", "kernels"]

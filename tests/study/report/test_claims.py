@@ -7,7 +7,7 @@ import pytest
 
 from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, claim, compare, split
 
-from .frames import frame, run
+from ..frames import frame, run
 
 TESTS = {claim.name: claim for claim in CLAIMS}
 
