@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,11 +120,12 @@ def _run(runner: Runner, console: Console) -> None:
 
 
 def _print_tables(frame: pandas.DataFrame) -> None:
-    from quartbench.study import summary
+    from quartbench.study import costs, summary
 
     console = Console()
+    frame = costs.prepare(frame)
     for group, runs in frame.groupby("group", sort=False):
-        console.print(_time_table(group, summary.times(runs)))
+        console.print(_time_table(group, summary.times(runs), runs.loc[~runs["peer"], "metric_asked"].unique()))
         if group == "peers" and runs["peer"].any() and (runs["solver"] == "auto").any():
             for gap, here in summary.peers(runs).groupby("rel_gap", sort=False):
                 console.print(_peer_table(gap, here))
@@ -137,8 +139,12 @@ def _print_tables(frame: pandas.DataFrame) -> None:
         console.print(table)
 
 
-def _time_table(group: str, times: pandas.DataFrame) -> Table:
-    table = headed_table(f"{group}: time to the gap, fastest first")
+def _time_table(group: str, times: pandas.DataFrame, metrics: Sequence[str]) -> Table:
+    """Rank the contenders on each instance; a metric that all of ours were asked for is said once, in the title."""
+    shared = metrics[0] if len(metrics) == 1 and metrics[0] != "auto" else ""
+    where = f" in the metric {shared}" if shared else ""
+    times = times.rename(columns=lambda name: name.removesuffix(f" · {shared}"))
+    table = headed_table(f"{group}: time to the gap{where}, fastest first")
     table.add_column("instance", min_width=20)
     table.add_column("gap", justify="right", no_wrap=True)
     table.add_column("solvers (–: not reached)")

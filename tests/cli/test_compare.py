@@ -43,6 +43,17 @@ def test_flags_alone_make_a_study_with_a_table(tmp_path):
     assert about["command"].startswith(f"quartbench compare {' '.join(INSTANCE)}")
 
 
+def test_a_metric_is_named_once_where_all_share_it_and_with_each_contender_where_they_differ(tmp_path):
+    flags = (*INSTANCE, "--solver", "homgd", "--repeats", 1, "--threads", 1, "--rel-gap", "1e-3", "--out", tmp_path)
+    done = compare(*flags, "--metric", "identity")
+    assert "catalogue: time to the gap in the metric identity, fastest first" in done.output
+    assert "·" not in done.output
+    done = compare(*flags, "--metric", "identity", "--metric", "auto")
+    assert "catalogue: time to the gap, fastest first" in done.output
+    assert "homgd · identity" in done.output
+    assert "homgd · auto" not in done.output
+
+
 def test_quiet_is_quiet(tmp_path):
     done = compare(*INSTANCE, "--solver", "homgd", "--repeats", 1, "--quiet", "--out", tmp_path)
     assert (done.exit_code, done.output) == (0, "")

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from quartbench.study import summary
+from quartbench.study import costs, summary
 
-from . import costs
 from .figures import growths
 from .words import gap_words, short
 
@@ -23,9 +22,6 @@ HOLDS, FAILS, ONLY, OPEN = "holds", "does not hold", "holds only when", "not mea
 
 #: Two costs within this factor are called similar; beyond it one is significantly better.
 SIMILAR = 1.25
-
-#: Gaps at which two contenders may be compared: the tightest that both always reach is taken.
-LADDER = 10.0 ** -np.arange(1, 13)
 
 #: An exponent whose confidence interval is wider than this says nothing.
 SHARP = 1.0
@@ -86,8 +82,9 @@ def claim(name: str, source: str, sentence: str, studies: str) -> Callable:
 def pick(
     runs: pd.DataFrame, method: str | None = None, metric: str | None = None, group: str | None = None, **settings
 ) -> pd.DataFrame:
-    """Return the runs of a method, metric and group with these settings; broken ones are left out."""
-    kept = ~runs.status.isin(costs.BROKEN)
+    """Return the runs of a method, metric and group with these settings; what broke or was trivial is no evidence."""
+    runs = costs.iterated(runs)
+    kept = pd.Series(True, index=runs.index)
     for column, wanted in (("method", method), ("metric", metric), ("group", group)):
         if wanted is not None:
             kept &= runs[column] == wanted
@@ -121,23 +118,15 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, unit: str = "iterations")
     shared = [cell for cell in sides[0].groups if cell in sides[1].groups]
     if not shared:
         return None
-    spent = [
-        np.array(
-            [
-                np.median([costs.cost(run, LADDER, unit) for run in costs.each(side.get_group(cell))], axis=0)
-                for cell in shared
-            ]
-        )
-        for side in sides
-    ]
+    spent = [np.array([costs.median(side.get_group(cell), costs.LADDER, unit) for cell in shared]) for side in sides]
     usable = np.flatnonzero(np.isfinite(spent[0]).all(axis=0) & np.isfinite(spent[1]).all(axis=0))
     usable = usable[(spent[0][:, usable] > 0).all(axis=0) & (spent[1][:, usable] > 0).all(axis=0)]
     if not usable.size:
         return None
     last = usable[-1]
-    a, b = spent[0][:, last], spent[1][:, last]
+    gap, a, b = float(costs.LADDER[last]), spent[0][:, last], spent[1][:, last]
     keys = [key for side in sides for cell in shared for key in side.get_group(cell).key]
-    return Comparison(float(np.median(a / b)), float(LADDER[last]), float(np.median(a)), float(np.median(b)), keys)
+    return Comparison(float(np.median(a / b)), gap, float(np.median(a)), float(np.median(b)), keys)
 
 
 def split(cases: dict[str, bool]) -> tuple[str, str]:
@@ -541,7 +530,8 @@ def one_pass_an_iteration(runs):
 @claim("newton", "quartbench", "HomNewton ends in a handful of iterations whatever κ is.", "quick or peers")
 def newton_takes_few_iterations(runs):
     """Iterations of successful runs of HomNewton, at most ten in each."""
-    part = runs[(runs.method == "homnewton") & runs.success]
+    part = pick(runs, "homnewton")
+    part = part[part.success]
     if part.empty:
         return None
     text = (

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from . import costs, profiles
+from quartbench.study import costs
+
+from . import profiles
 from .fits import PowerLaw, median_and_band, power_law
 from .words import gap_words
 
@@ -100,7 +102,7 @@ def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
 
 def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     """Return the gap against iterations, passes and seconds for each instance of a group."""
-    part = costs.tightest(runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)])
+    part = costs.tightest(costs.iterated(runs[runs.group == group]))
     if part.empty:
         return None
     panels = []
@@ -124,7 +126,7 @@ def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
     gaps = np.geomspace(min(first, 1.0), max(last, runs.rel_gap.min()), LEVELS)
     series = []
     for name, mine in runs.groupby("contender", sort=False):
-        spent = np.array([_seed_cost(cell, gaps, unit) for _, cell in mine.groupby("seed")])
+        spent = np.array([costs.median(cell, gaps, unit) for _, cell in mine.groupby("seed")])
         middle, low, high = median_and_band(spent)
         shown = np.isfinite(middle)
         # A band ends where a seed did: beyond, its largest cost is not known.
@@ -135,10 +137,6 @@ def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
     if wide:
         series = [_positive(one) for one in series]
     return Panel(instance, unit, "relative gap", series, xlog=wide)
-
-
-def _seed_cost(repeats: pd.DataFrame, gaps: np.ndarray, unit: str) -> np.ndarray:
-    return np.median([costs.cost(run, gaps, unit) for run in costs.each(repeats)], axis=0)
 
 
 def _positive(series: Series) -> Series:
@@ -184,10 +182,9 @@ def theory(group: str, measure: str, method: str, metric: str) -> tuple[float | 
 def measures(runs: pd.DataFrame, group: str) -> dict[str, np.ndarray]:
     """Return what a scaling group is measured in, a value a run."""
     gap = costs.target(runs)
-    iterations = np.array([costs.cost(run, [gap], "iterations")[0] for run in costs.each(runs)])
+    iterations = costs.to_gap(runs, gap, "iterations").to_numpy()
     if group in ("scaling-kappa", "scaling-coherence"):
-        passes = np.array([costs.cost(run, [gap], "passes")[0] for run in costs.each(runs)])
-        return {"iterations": iterations, "passes": passes}
+        return {"iterations": iterations, "passes": costs.to_gap(runs, gap, "passes").to_numpy()}
     per_pass = (runs.solve_seconds / runs.passes.where(runs.passes > 0)).to_numpy(dtype=float)
     setup = runs.setup_seconds.where(runs.metric.isin(["uniform", "lewis"])).to_numpy(dtype=float)
     return {"seconds a pass": per_pass, "set-up seconds": setup, "iterations": iterations}
@@ -195,7 +192,7 @@ def measures(runs: pd.DataFrame, group: str) -> dict[str, np.ndarray]:
 
 def growths(runs: pd.DataFrame, group: str) -> list[Growth]:
     """Fit every measure of a scaling group for every contender."""
-    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
+    part = costs.iterated(runs[runs.group == group])
     if part.empty:
         return []
     column = SCALING[group][0]
@@ -221,7 +218,7 @@ def _cells(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
 
 def scaling_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     """Return the measures of a scaling group against what varies in it, with fits and the slopes of the theory."""
-    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
+    part = costs.iterated(runs[runs.group == group])
     if part.empty:
         return None
     column, label = SCALING[group]

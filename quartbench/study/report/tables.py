@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from quartbench.study import summary
+from quartbench.study import costs, summary
 from quartbench.study.kernels import duration
 
-from . import costs, profiles
-from .claims import LADDER, Claim, Finding
+from . import profiles
+from .claims import Claim, Finding
 from .figures import SCALING, compared, growths
 from .words import gap_words, short
 
@@ -92,7 +92,7 @@ def winners(runs: pd.DataFrame) -> list[Winner]:
     part = runs[~runs.group.str.startswith("scaling-")].sort_values("group", kind="stable")
     for (group, instance), here in part.groupby(["group", "instance"], sort=False):
         asked = float(here.rel_gap.min())
-        for gap in (asked, *(one for one in LADDER[::-1] if one > asked * (1.0 + 1e-9))):
+        for gap in (asked, *(one for one in costs.LADDER[::-1] if one > asked * (1.0 + 1e-9))):
             times = costs.table(here, gap, "seconds").median().sort_values()
             times = times[np.isfinite(times)]
             if len(times) >= min(2, here.contender.nunique()) and len(times):
@@ -100,7 +100,9 @@ def winners(runs: pd.DataFrame) -> list[Winner]:
         else:
             continue
         passes = costs.table(here, gap, "passes").median().sort_values()
-        second, factor = (times.index[1], times.iloc[1] / times.iloc[0]) if len(times) > 1 else ("", math.nan)
+        second, factor = "", math.nan
+        if len(times) > 1:
+            second, factor = times.index[1], costs.ratio(times.iloc[1], times.iloc[0])
         found.append(
             Winner(
                 group,
@@ -170,7 +172,7 @@ def cost_table(runs: pd.DataFrame) -> Table:
     for (group, instance, name, gap), here in ordered.groupby(
         ["group", "instance", "contender", "rel_gap"], sort=False
     ):
-        spent = {unit: np.median([costs.cost(run, [gap], unit)[0] for run in costs.each(here)]) for unit in costs.UNITS}
+        spent = {unit: costs.to_gap(here, gap, unit).median() for unit in costs.UNITS}
         last = here[~here.status.isin(costs.BROKEN)].gap.median()
         reached = int(here.success.sum())
         rows.append(
@@ -272,9 +274,7 @@ def break_even(plain: pd.DataFrame, metric: pd.DataFrame) -> BreakEven:
         every tighter gap that either reached (NaN: at none); ``solves`` is how many problems with the same form repay
         one set-up at ``shared``, the tightest gap that both reached (1: at once, infinite: never, NaN: no such gap).
     """
-    total = [
-        np.median([costs.cost(run, LADDER, "seconds") for run in costs.each(side)], axis=0) for side in (plain, metric)
-    ]
+    total = [costs.median(side, costs.LADDER, "seconds") for side in (plain, metric)]
     setup = [float(side.setup_seconds.median()) for side in (plain, metric)]
     reached = np.isfinite(total[0]) | np.isfinite(total[1])
     less = total[1] < total[0]
@@ -282,7 +282,7 @@ def break_even(plain: pd.DataFrame, metric: pd.DataFrame) -> BreakEven:
     for place in np.flatnonzero(reached)[::-1]:
         if not less[place]:
             break
-        pays = float(LADDER[place])
+        pays = float(costs.LADDER[place])
     both = np.flatnonzero(np.isfinite(total[0]) & np.isfinite(total[1]))
     if not both.size:
         return BreakEven(pays, math.nan, math.nan, math.nan)
@@ -290,13 +290,13 @@ def break_even(plain: pd.DataFrame, metric: pd.DataFrame) -> BreakEven:
     saved = (total[0][last] - setup[0]) - (total[1][last] - setup[1])
     extra = setup[1] - setup[0]
     solves = math.inf if saved <= 0 else max(1.0, math.ceil(extra / saved))
-    return BreakEven(pays, solves, float(LADDER[last]), float(total[0][last] / total[1][last]))
+    return BreakEven(pays, solves, float(costs.LADDER[last]), costs.ratio(total[0][last], total[1][last]))
 
 
 def break_even_table(runs: pd.DataFrame) -> Table | None:
     """Return when each metric pays for itself, for every solver that was run with and without it."""
     rows = []
-    part = costs.tightest(runs[~runs.status.isin(costs.BROKEN)])
+    part = costs.tightest(costs.iterated(runs))
     for (instance, solver), here in part.groupby(["instance", "solver"], sort=False):
         plain = here[here.metric == "identity"]
         for metric, other in here[here.metric != "identity"].groupby("metric", sort=False):
