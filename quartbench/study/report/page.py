@@ -18,7 +18,8 @@ from quartbench.study import costs, store, summary
 
 from . import draw, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import PAPER, SCALING, Figure, figures
+from .figures import PAPER, Figure, figures
+from .growth import SCALING
 from .words import ranges, short, slug
 
 TEMPLATES = Path(__file__).with_name("templates")

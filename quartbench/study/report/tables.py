@@ -15,7 +15,8 @@ from quartbench.study.kernels import duration
 
 from . import profiles
 from .claims import Claim, Finding
-from .figures import SCALING, compared, growths
+from .figures import compared
+from .growth import SCALING, growths
 from .words import gap_words, short
 
 
