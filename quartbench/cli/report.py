@@ -64,15 +64,13 @@ def _claim_table(made: Report) -> Table:
 
 
 def _winner_table(made: Report) -> Table:
-    from quartbench.study.report.words import gap_words, short
+    from quartbench.study.report.words import gap_words
 
     table = headed_table("Who wins where", pad_edge=False)
     columns = {"instance": "left", "gap": "right", "fastest": "left", "time": "right", "lead": "left"}
     for heading, justify in columns.items():
         table.add_column(heading, justify=justify)
     for one in made.winners:
-        lead = "" if not one.second else f"{short(one.factor)}× faster than {one.second}"
-        tie = one.factor <= 1.0 + made.noise
-        lead = f"tie with {one.second}" if tie else lead
+        lead = one.lead(made.noise)
         table.add_row(one.instance, gap_words(one.gap), one.first, time_words(one.seconds), lead)
     return table
