@@ -70,7 +70,7 @@ class Figure:
         return list(dict.fromkeys(series.name for panel in self.panels for series in panel.series))
 
     def frame(self) -> pd.DataFrame:
-        """Return all of its data, a row a point."""
+        """Return all of its data, one row per point."""
         parts = []
         for panel in self.panels:
             for series in panel.series:
@@ -249,7 +249,7 @@ def ratio_figure(runs: pd.DataFrame) -> Figure | None:
             Panel(f"gap {gap_words(gap)}", "log₂ ratio of seconds", "", series, xlog=False, ylog=False, rows=others)
         )
     caption = (
-        f"log₂(seconds / seconds of {base}): a point a problem, the bar is the median; right of 0 is slower than "
+        f"log₂(seconds / seconds of {base}): one point per problem, the bar is the median; right of 0 is slower than "
         f"{base} (1 is twice the time). Problems that only one of the two solved stand at the edge."
     )
     return Figure("ratios", f"Log-ratios of time against {base}", caption, panels, part.key.tolist())
@@ -259,7 +259,7 @@ def ratio_figure(runs: pd.DataFrame) -> Figure | None:
 
 
 def kernel_figure(kernels: dict | None) -> Figure | None:
-    """Return the roofline of the kernels: bytes read a second against bytes read, under the measured bandwidth."""
+    """Return the roofline of the kernels: bytes read per second against bytes read, under the measured bandwidth."""
     if not kernels or not kernels["rows"]:
         return None
     rows = pd.DataFrame(kernels["rows"]).sort_values("seconds")
@@ -275,7 +275,7 @@ def kernel_figure(kernels: dict | None) -> Figure | None:
     caption = (
         f"Bytes that a call must read, over its time, on {kernels['threads']} threads. The roof is the speed at which "
         f"this machine sums a 160 MB array in parallel, {roof:.1f} GB/s; what fits into a cache may rise above it. A "
-        "kernel does about half a floating-point operation a byte, so that memory is the roof that counts."
+        "kernel does about half a floating-point operation per byte, so that memory is the roof that counts."
     )
     panel = Panel("", "bytes read by a call", "GB/s", series)
     return Figure("kernels", "Roofline of the kernels", caption, [panel])

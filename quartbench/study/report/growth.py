@@ -57,7 +57,7 @@ def theory(group: str, measure: str, method: str, metric: str) -> tuple[float | 
     for its accelerated version, with κ ≤ √(mγ) in the metric uniform and κ ≤ √n in the metric lewis.
     """
     axis = group.removeprefix("scaling-")
-    if measure == "seconds a pass":
+    if measure == "seconds per pass":
         return {"m": 1.0, "n": 1.0, "r": 1.0}.get(axis), False
     if measure == "set-up seconds":
         return {"m": 1.0, "n": 2.0, "r": 1.0}.get(axis) if metric in ("uniform", "lewis") else None, False
@@ -70,14 +70,14 @@ def theory(group: str, measure: str, method: str, metric: str) -> tuple[float | 
 
 
 def measures(runs: pd.DataFrame, group: str) -> dict[str, np.ndarray]:
-    """Return what a scaling group is measured in, a value a run."""
+    """Return what a scaling group is measured in, one value per run."""
     gap = costs.target(runs)
     iterations = costs.to_gap(runs, gap, "iterations").to_numpy()
     if group in ("scaling-kappa", "scaling-coherence"):
         return {"iterations": iterations, "passes": costs.to_gap(runs, gap, "passes").to_numpy()}
     per_pass = (runs.solve_seconds / runs.passes.where(runs.passes > 0)).to_numpy(dtype=float)
     setup = runs.setup_seconds.where(runs.metric.isin(["uniform", "lewis"])).to_numpy(dtype=float)
-    return {"seconds a pass": per_pass, "set-up seconds": setup, "iterations": iterations}
+    return {"seconds per pass": per_pass, "set-up seconds": setup, "iterations": iterations}
 
 
 def points(runs: pd.DataFrame, group: str) -> list[Points]:

@@ -32,13 +32,13 @@ def certificates_are_valid(runs):
 
 
 @claim("one-pass", "quartbench", "A gradient iteration costs about one pass over the rows.", "quick or paper")
-def one_pass_an_iteration(runs):
-    """Passes an iteration of the gradient methods in runs of 50 or more, at most 1.25 in the median."""
+def one_pass_per_iteration(runs):
+    """Passes per iteration of the gradient methods in runs of 50 or more, at most 1.25 in the median."""
     part = runs[runs.method.isin(["gd", "homgd", "accel-homgd"]) & (runs.nit >= 50)]
     if part.empty:
         return None
     ratio = (part.passes / part.nit).to_numpy(dtype=float)
-    text = f"{np.median(ratio):.2f} passes an iteration in the median of {len(part)} runs, {ratio.max():.2f} at most."
+    text = f"{np.median(ratio):.2f} passes per iteration in the median of {len(part)} runs, {ratio.max():.2f} at most."
     return Finding(HOLDS if np.median(ratio) <= 1.25 else FAILS, text, {"median": float(np.median(ratio))}, keys(part))
 
 

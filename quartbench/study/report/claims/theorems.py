@@ -90,7 +90,7 @@ def iterations_grow_with_coherence(runs):
     return _growth(runs, ["scaling-coherence"], "iterations")
 
 
-@claim("complexity", "§5.2", "Lewis weights and their metric cost O(mrn²) a sweep.", "scaling")
+@claim("complexity", "§5.2", "Lewis weights and their metric cost O(mrn²) per sweep.", "scaling")
 def setup_complexity(runs):
     """Fitted exponents of the set-up time in m, n and r, against 1, 2 and 1."""
     return _growth(runs, ["scaling-m", "scaling-n", "scaling-r"], "set-up seconds")

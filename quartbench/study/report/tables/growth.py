@@ -30,7 +30,7 @@ def growth_table(runs: pd.DataFrame) -> Table | None:
     if not rows:
         return None
     note = (
-        "Least squares on logarithms, a point a cell, with 95 % confidence intervals. The theory bounds iterations "
+        "Least squares on logarithms, one point per cell, with 95 % confidence intervals. The theory bounds iterations "
         "from above; of time it says what remains once a problem is large, so small ones may grow more slowly."
     )
     columns = ["in", "measure", "contender", "exponent", "95 % interval", "theory", "points"]

@@ -34,7 +34,7 @@ def failure_table(runs: pd.DataFrame) -> Table:
 
 
 def run_table(runs: pd.DataFrame) -> Table:
-    """Return every run, a row each, under its key."""
+    """Return every run, one per row, under its key."""
     rows = [
         [
             Cell(run.key),
