@@ -41,7 +41,7 @@ def read_form(source: Path, rank: int = 1) -> Form:
     if rows.dtype.kind != "c":
         return StackedForm(rows, rank)
     if rank != 1:
-        raise ProblemError(f"complex rows have one row a term, found rank={rank}")
+        raise ProblemError(f"complex rows have one row per term, found rank={rank}")
     return ComplexForm(rows)
 
 

@@ -1,4 +1,4 @@
-"""Where do the runs of a study lie, and what do their columns mean? One Parquet file a run, one row a file.
+"""Where do the runs of a study lie, and what do their columns mean? One Parquet file per run, with one row.
 
 ``pandas.read_parquet(directory)`` reads all of them; ``_study.json`` beside them says what made them.
 """
@@ -101,7 +101,7 @@ def schema() -> Any:
 
 
 def read(directory: str | os.PathLike) -> pandas.DataFrame:
-    """Return the results in a directory, one row a run, in the order in which they were made."""
+    """Return the results in a directory, one row per run, in the order in which they were made."""
     import pandas
 
     directory = Path(directory)

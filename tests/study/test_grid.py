@@ -118,7 +118,7 @@ def test_full_holds_all_the_others():
 
 def test_shipped_studies_leave_out_what_is_not_installed(tmp_path):
     text = MINE.replace('"homgd"', '"homgd", "not-here"')
-    study = grid._study(Path(written(tmp_path, text)), lenient=True)
+    study = grid.reading._study(Path(written(tmp_path, text)), lenient=True)
     assert study.notes == ("not-here is not installed",)
     assert len(study.groups[0].solvers) == 2
 
@@ -179,7 +179,7 @@ def test_threads_problem_set_version_and_repeat_are_in_the_key(monkeypatch, tmp_
     monkeypatch.setattr(HomGD, "version", HomGD.version + 1)
     newer = keys(grid.read_study(written(tmp_path, MINE)))
     assert {key for key in before if key in newer} == {c.key(0) for c in cells if c.method.name != "homgd"}
-    monkeypatch.setattr(grid, "PROBLEM_SET", grid.PROBLEM_SET + 1)
+    monkeypatch.setattr(grid.records, "PROBLEM_SET", grid.records.PROBLEM_SET + 1)
     assert not set(before) & set(keys(study))
 
 

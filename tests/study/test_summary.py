@@ -1,4 +1,4 @@
-"""Times to a gap, and auto against the peers, on cases computed by hand."""
+"""Who was fastest, and auto against the peers, on cases computed by hand."""
 
 import math
 
@@ -6,8 +6,10 @@ import numpy as np
 import pandas
 import pytest
 
-from quartbench.study import summary
+from quartbench.study import costs, summary
+from quartbench.study.report.tables import cost_table
 
+from . import frames
 from .test_store import row
 
 
@@ -31,21 +33,42 @@ def run(solver, times, instance="one", peer=False, rel_gap=1e-2, **columns):
 
 
 def frame(*rows):
-    return pandas.DataFrame(rows)
+    return costs.prepare(pandas.DataFrame(rows))
 
 
-def test_time_to_gap_counts_set_up_and_the_first_point_there():
+def test_time_counts_set_up_and_the_first_point_within_the_gap_that_was_asked_for():
     runs = frame(
         run("a", [2.0, 3.0, 5.0]),
-        run("b", [2.0, 3.0, 5.0], rel_gap=1e-3 * (1 + 1e-9)),
+        run("b", [2.0, 3.0, 5.0], rel_gap=1e-3),
         run("c", [2.0, 3.0, 5.0], optimum=math.nan),  # certified gaps are twice as large: one point later
         run("d", [2.0]),
         run("e", [2.0, 3.0], status="failed"),
         run("f", [2.0, 3.0], status="timeout"),
     )
     runs["rel_gap"] *= 1 + 1e-9
-    assert list(summary.time_to_gap(runs)) == [4.0, 6.0, 6.0, math.inf, math.inf, math.inf]
-    assert list(summary.time_to_gap(runs, 0.11)) == [3.0, 3.0, 4.0, 3.0, math.inf, math.inf]
+    assert list(summary.times(runs).min()) == [4.0, 6.0, 6.0, math.inf, math.inf, math.inf]
+
+
+def test_the_terminal_and_the_report_agree_on_what_a_run_cost():
+    rows = [
+        frames.trivial(setup_seconds=0.5),
+        frames.trivial(setup_seconds=0.25, solver="auto", metric_asked="lewis"),
+        frames.run(solver="homcg", metric_asked="auto", setup_seconds=1.0),
+        frames.run(solver="homnewton", gaps=(1.0, 0.5)),
+        frames.run(solver="gd", status="failed", gaps=(1.0, 0.01)),
+    ]
+    runs = frames.frame(*rows)
+    (terminal,) = summary.times(runs).to_dict("records")
+    table = cost_table(runs)
+    who, time = table.columns.index("contender"), table.columns.index("time")
+    assert terminal == {row[who].text: row[time].value for row in table.rows}
+    assert terminal == {
+        "homgd": 0.5,
+        "auto · lewis": 0.25,
+        "homcg": 3.0,
+        "homnewton · identity": math.inf,
+        "gd · identity": math.inf,
+    }
 
 
 def test_times_are_medians_over_seeds_of_medians_over_repeats():
@@ -60,11 +83,11 @@ def test_times_are_medians_over_seeds_of_medians_over_repeats():
     assert math.isinf(table.loc[("one", 1e-9), "b"])
 
 
-def test_contenders_name_their_metric_where_there_are_several():
-    runs = frame(run("a", [1.0], metric_asked="identity"), run("p", [1.0], peer=True))
-    assert list(summary.contender(runs)) == ["a", "p"]
-    runs = frame(*(run("a", [1.0], metric_asked=m) for m in ("identity", "lewis")), run("p", [1.0], peer=True))
-    assert list(summary.contender(runs)) == ["a · identity", "a · lewis", "p"]
+def test_on_a_trivial_problem_auto_and_the_peers_are_even():
+    trivial = {"instance": "nothing to do", "rel_gap": 0.5}
+    rows = [frames.trivial(**trivial, solver="auto"), frames.trivial(**trivial, solver="scipy-lbfgs", peer=True)]
+    (row,) = summary.peers(frames.frame(*rows)).itertuples()
+    assert (row.auto, row.peer_time, row.ratio) == (0.0, 0.0, 1.0)
 
 
 def test_auto_is_compared_with_the_best_peer_and_our_best():

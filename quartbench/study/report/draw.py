@@ -1,4 +1,4 @@
-"""How is a figure drawn? One panel an SVG for the page, all panels one PDF for papers, in the same colours everywhere.
+"""How is a figure drawn? One SVG per panel for the page, one PDF for papers, in the same colours everywhere.
 
 In the SVG every colour is a CSS variable, so that the page decides what is dark, and every contender's artists carry
 its name, so that a legend can toggle it.

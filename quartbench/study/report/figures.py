@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 
-from . import costs, profiles
-from .fits import PowerLaw, median_and_band, power_law
+from quartbench.study import costs
+
+from . import profiles
+from .fits import median_and_band, power_law
+from .growth import SCALING, Points, points
 from .words import gap_words
 
 #: The figures of the paper, by the group of runs that redraws them.
@@ -17,15 +21,6 @@ PAPER = {
     "figure-1b": "Figure 1b: ill-conditioned rows",
     "figure-2a": "Figure 2a: low coherence",
     "figure-2b": "Figure 2b: high coherence",
-}
-
-#: What the paper varies nothing in, and we do: the column on the horizontal axis, and what it is called.
-SCALING = {
-    "scaling-m": ("m", "terms m"),
-    "scaling-n": ("n", "variables n"),
-    "scaling-r": ("r", "rank r"),
-    "scaling-kappa": ("kappa_bound", "certified bound on κ"),
-    "scaling-coherence": ("coherence", "coherence γ"),
 }
 
 #: Points of a curve and of its band: what a small page and a smooth curve agree on.
@@ -75,7 +70,7 @@ class Figure:
         return list(dict.fromkeys(series.name for panel in self.panels for series in panel.series))
 
     def frame(self) -> pd.DataFrame:
-        """Return all of its data, a row a point."""
+        """Return all of its data, one row per point."""
         parts = []
         for panel in self.panels:
             for series in panel.series:
@@ -100,7 +95,7 @@ def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
 
 def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     """Return the gap against iterations, passes and seconds for each instance of a group."""
-    part = costs.tightest(runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)])
+    part = costs.tightest(costs.iterated(runs[runs.group == group]))
     if part.empty:
         return None
     panels = []
@@ -124,7 +119,7 @@ def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
     gaps = np.geomspace(min(first, 1.0), max(last, runs.rel_gap.min()), LEVELS)
     series = []
     for name, mine in runs.groupby("contender", sort=False):
-        spent = np.array([_seed_cost(cell, gaps, unit) for _, cell in mine.groupby("seed")])
+        spent = np.array([costs.median(cell, gaps, unit) for _, cell in mine.groupby("seed")])
         middle, low, high = median_and_band(spent)
         shown = np.isfinite(middle)
         # A band ends where a seed did: beyond, its largest cost is not known.
@@ -137,10 +132,6 @@ def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
     return Panel(instance, unit, "relative gap", series, xlog=wide)
 
 
-def _seed_cost(repeats: pd.DataFrame, gaps: np.ndarray, unit: str) -> np.ndarray:
-    return np.median([costs.cost(run, gaps, unit) for run in costs.each(repeats)], axis=0)
-
-
 def _positive(series: Series) -> Series:
     """Leave out what a logarithmic axis has no place for: the start, at no cost."""
     kept = (series.x > 0) & (series.low > 0)
@@ -150,106 +141,33 @@ def _positive(series: Series) -> Series:
 # Scaling --------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Growth:
-    """A fitted exponent beside that of the theory (None where it has none; ``bound`` where it is an upper bound)."""
-
-    group: str
-    measure: str
-    name: str
-    fit: PowerLaw
-    theory: float | None
-    bound: bool
-
-
-def theory(group: str, measure: str, method: str, metric: str) -> tuple[float | None, bool]:
-    """Return the exponent that theory has for a measure, and whether it is an upper bound only.
-
-    A pass reads m·r rows of n numbers, set-up forms B(τ) in O(mrn²). Iterations are at most O(κ) for HomGD and O(√κ)
-    for its accelerated version, with κ ≤ √(mγ) in the metric uniform and κ ≤ √n in the metric lewis.
-    """
-    axis = group.removeprefix("scaling-")
-    if measure == "seconds a pass":
-        return {"m": 1.0, "n": 1.0, "r": 1.0}.get(axis), False
-    if measure == "set-up seconds":
-        return {"m": 1.0, "n": 2.0, "r": 1.0}.get(axis) if metric in ("uniform", "lewis") else None, False
-    rate = {"homgd": 1.0, "accel-homgd": 0.5}.get(method)
-    if rate is None:
-        return None, True
-    power = {("kappa", metric): 1.0, ("coherence", "uniform"): 0.5, ("coherence", "lewis"): 0.0, ("n", "lewis"): 0.5}
-    share = power.get((axis, metric))
-    return (None if share is None else rate * share), True
-
-
-def measures(runs: pd.DataFrame, group: str) -> dict[str, np.ndarray]:
-    """Return what a scaling group is measured in, a value a run."""
-    gap = costs.target(runs)
-    iterations = np.array([costs.cost(run, [gap], "iterations")[0] for run in costs.each(runs)])
-    if group in ("scaling-kappa", "scaling-coherence"):
-        passes = np.array([costs.cost(run, [gap], "passes")[0] for run in costs.each(runs)])
-        return {"iterations": iterations, "passes": passes}
-    per_pass = (runs.solve_seconds / runs.passes.where(runs.passes > 0)).to_numpy(dtype=float)
-    setup = runs.setup_seconds.where(runs.metric.isin(["uniform", "lewis"])).to_numpy(dtype=float)
-    return {"seconds a pass": per_pass, "set-up seconds": setup, "iterations": iterations}
-
-
-def growths(runs: pd.DataFrame, group: str) -> list[Growth]:
-    """Fit every measure of a scaling group for every contender."""
-    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
-    if part.empty:
-        return []
-    column = SCALING[group][0]
-    found = []
-    for measure, values in measures(part, group).items():
-        for name, rows in part.assign(value=values).groupby("contender", sort=False):
-            fit = power_law(*_cells(rows, column))
-            if fit is not None:
-                found.append(Growth(group, measure, name, fit, *theory(group, measure, *_kind(rows))))
-    return found
-
-
-def _kind(rows: pd.DataFrame) -> tuple[str, str]:
-    return rows.method.iloc[0], rows.metric.iloc[0]
-
-
-def _cells(rows: pd.DataFrame, column: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return a point a cell, the median of its repeats."""
-    cells = rows.groupby(["instance", "seed"], sort=False)[[column, "value"]].median()
-    cells = cells[np.isfinite(cells).all(axis=1) & (cells > 0).all(axis=1)]
-    return cells[column].to_numpy(dtype=float), cells["value"].to_numpy(dtype=float)
-
-
 def scaling_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     """Return the measures of a scaling group against what varies in it, with fits and the slopes of the theory."""
-    part = runs[(runs.group == group) & ~runs.status.isin(costs.BROKEN)]
-    if part.empty:
+    label = SCALING[group][1]
+    shown: dict[str, list[Series]] = {}
+    for one in points(runs, group):
+        shown.setdefault(one.measure, []).extend(_scaling_series(one))
+    if not shown:
         return None
-    column, label = SCALING[group]
-    panels = []
-    for measure, values in measures(part, group).items():
-        series = []
-        for name, rows in part.assign(value=values).groupby("contender", sort=False):
-            x, y = _cells(rows, column)
-            if not x.size:
-                continue
-            series.append(Series(name, x, y, "points"))
-            fit = power_law(x, y)
-            if fit is not None:
-                ends = np.array([x.min(), x.max()])
-                series.append(Series(name, ends, fit(ends), "fit"))
-                slope, _ = theory(group, measure, *_kind(rows))
-                if slope is not None:
-                    start = fit(ends[:1])[0]
-                    series.append(Series(name, ends, start * (ends / ends[0]) ** slope, "theory"))
-        if series:
-            panels.append(Panel(measure, label, measure, series))
-    if not panels:
-        return None
+    panels = [Panel(measure, label, measure, series) for measure, series in shown.items()]
     caption = (
         "A point is a cell (the median of its repeats), a line the fitted power law, a dotted line the slope of the "
         "theory from the same start."
     )
-    return Figure(group, f"Scaling in {label}", caption, panels, part.key.tolist())
+    keys = costs.iterated(runs[runs.group == group]).key.tolist()
+    return Figure(group, f"Scaling in {label}", caption, panels, keys)
+
+
+def _scaling_series(one: Points) -> Iterator[Series]:
+    """Yield the points, the fit through them, and the slope of the theory from where the fit starts."""
+    yield Series(one.name, one.x, one.y, "points")
+    fit = power_law(one.x, one.y)
+    if fit is None:
+        return
+    ends = np.array([one.x.min(), one.x.max()])
+    yield Series(one.name, ends, fit(ends), "fit")
+    if one.theory is not None:
+        yield Series(one.name, ends, fit(ends[:1])[0] * (ends / ends[0]) ** one.theory, "theory")
 
 
 # Comparisons over all instances ---------------------------------------------------------------------------------------
@@ -331,7 +249,7 @@ def ratio_figure(runs: pd.DataFrame) -> Figure | None:
             Panel(f"gap {gap_words(gap)}", "log₂ ratio of seconds", "", series, xlog=False, ylog=False, rows=others)
         )
     caption = (
-        f"log₂(seconds / seconds of {base}): a point a problem, the bar is the median; right of 0 is slower than "
+        f"log₂(seconds / seconds of {base}): one point per problem, the bar is the median; right of 0 is slower than "
         f"{base} (1 is twice the time). Problems that only one of the two solved stand at the edge."
     )
     return Figure("ratios", f"Log-ratios of time against {base}", caption, panels, part.key.tolist())
@@ -341,7 +259,7 @@ def ratio_figure(runs: pd.DataFrame) -> Figure | None:
 
 
 def kernel_figure(kernels: dict | None) -> Figure | None:
-    """Return the roofline of the kernels: bytes read a second against bytes read, under the measured bandwidth."""
+    """Return the roofline of the kernels: bytes read per second against bytes read, under the measured bandwidth."""
     if not kernels or not kernels["rows"]:
         return None
     rows = pd.DataFrame(kernels["rows"]).sort_values("seconds")
@@ -357,7 +275,7 @@ def kernel_figure(kernels: dict | None) -> Figure | None:
     caption = (
         f"Bytes that a call must read, over its time, on {kernels['threads']} threads. The roof is the speed at which "
         f"this machine sums a 160 MB array in parallel, {roof:.1f} GB/s; what fits into a cache may rise above it. A "
-        "kernel does about half a floating-point operation a byte, so that memory is the roof that counts."
+        "kernel does about half a floating-point operation per byte, so that memory is the roof that counts."
     )
     panel = Panel("", "bytes read by a call", "GB/s", series)
     return Figure("kernels", "Roofline of the kernels", caption, [panel])

@@ -14,11 +14,12 @@ from typing import Any
 import pandas as pd
 
 from quartbench.errors import ProblemError
-from quartbench.study import store, summary
+from quartbench.study import costs, store, summary
 
-from . import costs, draw, tables
+from . import draw, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import PAPER, SCALING, Figure, figures
+from .figures import PAPER, Figure, figures
+from .growth import SCALING
 from .words import ranges, short, slug
 
 TEMPLATES = Path(__file__).with_name("templates")
@@ -60,7 +61,7 @@ def write(directory: Path, out: Path | None = None) -> Report:
     about, runs = store.settings(directory), store.read(directory)
     if runs.empty:
         raise ProblemError(f"no runs in {str(directory)!r} yet")
-    runs = costs.prepare(runs)
+    runs = costs.prepare(runs).sort_values("contender", kind="stable", ignore_index=True)  # as legends have them
     content = Content(runs, about, _kernels(directory))
     try:
         content.save(out)

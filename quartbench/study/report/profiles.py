@@ -1,6 +1,6 @@
 """Who is fastest how often? Performance profiles, data profiles and log-ratios of a table of costs.
 
-A table of costs has a row a problem and a column a contender; infinity is a problem that was not solved.
+A table of costs has one row per problem and one column per contender; infinity is a problem that was not solved.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ def performance_profile(costs: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.n
     """Return for each contender the steps of its performance profile (Dolan & Moré, 2002).
 
     At ratio τ it is the fraction of problems that the contender solved at no more than τ times the least cost. A
-    problem that nobody solved counts against everybody.
+    problem that nobody solved counts against everybody; where the least cost is 0, those who paid it have ratio 1.
 
     Returns
     -------
@@ -22,6 +22,7 @@ def performance_profile(costs: pd.DataFrame) -> dict[str, tuple[np.ndarray, np.n
     """
     best = costs.min(axis=1)
     ratios = costs.div(best.where(np.isfinite(best) & (best > 0)), axis=0).fillna(np.inf)
+    ratios = ratios.mask(costs.eq(0.0), 1.0)
     return {name: _steps(ratios[name].to_numpy(), 1.0) for name in costs.columns}
 
 
@@ -50,12 +51,14 @@ def _steps(costs: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
 def log_ratios(costs: pd.DataFrame, first: str, second: str) -> np.ndarray:
     """Return log₂(cost of first / cost of second) for each problem, ascending (Morales, 2002).
 
-    Negative where the first is cheaper; infinite where only one solved the problem; left out where neither did.
+    Negative where the first is cheaper; 0 where both cost the same, nothing included; infinite where only one solved
+    the problem; left out where neither did.
     """
     a, b = costs[first].to_numpy(), costs[second].to_numpy()
     kept = np.isfinite(a) | np.isfinite(b)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sort(np.log2(a[kept] / b[kept]))
+        ratios = np.where(a == b, 1.0, a / b)[kept]
+        return np.sort(np.log2(ratios))
 
 
 def pairs(costs: pd.DataFrame) -> pd.DataFrame:

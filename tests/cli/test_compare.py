@@ -9,7 +9,9 @@ from click.testing import CliRunner
 from quartbench.cli import main
 from quartbench.study import runner, store
 
-BAD_SOLVERS = Path(__file__).with_name("bad_solvers.py")
+from .common import run_alone
+
+BAD_SOLVERS = Path(__file__).parents[1] / "study" / "bad_solvers.py"
 INSTANCE = ("--instance", "spectrum:m=120,n=10,sigma_min=0.2")
 
 
@@ -25,17 +27,31 @@ def _no_pauses(monkeypatch):
 def test_flags_alone_make_a_study_with_a_table(tmp_path):
     mine = f"{BAD_SOLVERS}:Honest"
     flags = ("--rel-gap", "1e-6", "--rel-gap", "1e-9", "--seed", 3, "--repeats", 1, "--threads", 1, "--out", tmp_path)
-    done = compare(*INSTANCE, "--solver", "homgd", "--solver", mine, "--solver", f"{BAD_SOLVERS}:Raises", *flags)
-    assert done.exit_code == 0, done.output
-    assert "time to the gap" in done.output
-    assert "RuntimeError: no such luck" in done.output
-    assert "6 runs made, 0 kept" in done.output
+    solvers = ("--solver", "homgd", "--solver", mine, "--solver", f"{BAD_SOLVERS}:Raises")
+    done = run_alone("compare", *INSTANCE, *solvers, *flags, COLUMNS="200")
+    assert done.returncode == 0, done.stderr
+    assert "time to the gap" in done.stdout
+    assert "RuntimeError: no such luck" in done.stdout
+    assert "6 runs made, 0 kept" in done.stderr
     frame = pandas.read_parquet(tmp_path)
     assert set(frame["solver"]) == {"homgd", "honest", "raises"}
     assert set(frame["rel_gap"]) == {1e-6, 1e-9}
     assert set(frame["seed"]) == {3}
     assert set(frame["threads"]) == {1}
-    assert store.settings(tmp_path)["study"] == "flags"
+    about = store.settings(tmp_path)
+    assert about["study"] == "flags"
+    assert about["command"].startswith(f"quartbench compare {' '.join(INSTANCE)}")
+
+
+def test_a_metric_is_named_once_where_all_share_it_and_with_each_contender_where_they_differ(tmp_path):
+    flags = (*INSTANCE, "--solver", "homgd", "--repeats", 1, "--threads", 1, "--rel-gap", "1e-3", "--out", tmp_path)
+    done = compare(*flags, "--metric", "identity")
+    assert "catalogue: time to the gap in the metric identity, fastest first" in done.output
+    assert "·" not in done.output
+    done = compare(*flags, "--metric", "identity", "--metric", "auto")
+    assert "catalogue: time to the gap, fastest first" in done.output
+    assert "homgd · identity" in done.output
+    assert "homgd · auto" not in done.output
 
 
 def test_quiet_is_quiet(tmp_path):

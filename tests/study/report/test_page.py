@@ -12,11 +12,11 @@ from click.testing import CliRunner
 
 from quartbench.cli import main
 from quartbench.errors import ProblemError
-from quartbench.study.report import costs, draw, write
+from quartbench.study import costs, store
+from quartbench.study.report import draw, write
 from quartbench.study.report.figures import figures
-from quartbench.study.report.tables import break_even, leaders, winners
 
-from .frames import frame, run
+from ..frames import frame, run, trivial
 
 SECTIONS = ["verdict", "claims", "figures", "scaling", "comparison", "kernel-speed", "record"]
 FIGURES = ["figure-1b", "figure-2b", "scaling-m", "profiles", "ratios", "kernels"]
@@ -213,28 +213,22 @@ def test_styles_differ_and_stay_fixed():
     assert draw.styles(["homgd · identity"])["homgd · identity"] == found["homgd · identity"]
 
 
-def test_break_even_by_hand():
-    plain = frame(run(gaps=(1.0, 0.05, 0.005), seconds=(0.0, 1.0, 10.0)))
-    quick = frame(run(gaps=(1.0, 0.05, 0.005), seconds=(0.0, 0.5, 1.0), setup_seconds=3.0, metric="uniform"))
-    found = break_even(plain, quick)
-    # At 10⁻¹: 1 s against 3.5 s; at 10⁻²: 10 s against 4 s. The set-up of 3 s is repaid by one saving of 9 s.
-    assert found.gap == pytest.approx(0.01)
-    assert found.solves == 1
-    assert found.shared == pytest.approx(0.01)
-    assert found.saving == pytest.approx(2.5)
-    assert np.isnan(break_even(quick, plain).gap)
-    assert break_even(frame(run(gaps=(1.0, 0.05), seconds=(0.0, 1.0))), quick).solves == 6  # 3 s by savings of ½ s
-
-
-def test_a_lead_within_the_noise_is_a_tie():
-    rows = [
-        run(solver="a", seconds=(0, 1.0, 2.0), gaps=(1, 0.1, 0.005)),
-        run(solver="b", seconds=(0, 1.0, 2.1), gaps=(1, 0.1, 0.005)),
-    ]
-    found = winners(frame(*rows))
-    assert (found[0].first, found[0].second, found[0].factor) == ("a · identity", "b · identity", pytest.approx(1.05))
-    assert leaders(found, 0.1)[0] == {"a · identity": 1, "b · identity": 1}
-    assert leaders(found, 0.01)[0] == {"a · identity": 1}
+def test_a_trivial_problem_is_a_tie_at_no_cost_and_no_evidence(few, tmp_path):
+    cells = ((trivial, "nothing", 0), (run, "some", 0), (run, "mixed", 0), (trivial, "mixed", 1))
+    for kind, instance, seed in cells:
+        for group in ("figure-1a", "scaling-kappa", "peers"):
+            for solver in ("auto", "homgd", "homnewton"):
+                key = f"{kind.__name__}-{instance}-{seed}-{group}-{solver}"
+                who = {"solver": solver, "method": solver, "metric_asked": "auto", "settings": '{"step": "fixed"}'}
+                row = kind(instance=instance, seed=seed, group=group, kappa_bound=2.0) | who
+                store.write(few, row | {"key": key, "created": key})
+    made = write(few, tmp_path / "report.html")
+    (nothing,) = [one for one in made.winners if (one.instance, one.group) == ("nothing", "peers")]
+    assert (nothing.seconds, nothing.passes, nothing.factor) == (0.0, 0.0, 1.0)
+    for claim, found in made.claims:
+        assert not any(key.startswith("trivial") for key in found.keys), claim.name
+    done = CliRunner().invoke(main, ["report", str(few)], env={"COLUMNS": "200"})
+    assert "tie with homgd" in done.output
 
 
 def test_figures_of_runs_that_all_failed_are_left_out():

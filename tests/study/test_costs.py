@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from quartbench.study.report import costs
+from quartbench.study import costs
 
-from .frames import frame, run
+from .frames import frame, run, trivial
 
 
 def first(runs):
@@ -37,6 +37,19 @@ def test_a_broken_run_reaches_nothing_whatever_its_trace_says(status):
     assert costs.cost(first(frame(run(status=status))), [0.1], "iterations").tolist() == [np.inf]
 
 
+@pytest.mark.parametrize(("unit", "cost"), [("iterations", 0.0), ("passes", 0.0), ("seconds", 0.5)])
+def test_a_run_on_a_trivial_problem_reached_every_gap_with_its_set_up(unit, cost):
+    runs = frame(trivial(setup_seconds=0.5))
+    assert costs.cost(first(runs), [0.1, 1e-12], unit).tolist() == [cost, cost]
+    assert costs.table(runs, 0.01, unit).to_numpy().tolist() == [[cost]]
+
+
+def test_each_run_is_held_against_its_own_gap_or_all_against_one():
+    runs = frame(run(gaps=(1.0, 0.1, 0.01), rel_gap=0.1), run(gaps=(1.0, 0.1, 0.01), rel_gap=0.01, solver="other"))
+    assert costs.to_gap(runs, runs.rel_gap, "iterations").tolist() == [1, 2]
+    assert costs.to_gap(runs, 0.5, "iterations").tolist() == [1, 1]
+
+
 def test_the_gap_is_from_the_known_optimum_else_certified_never_from_the_best_value_found():
     known = run(gaps=(1.0, 0.5), trace_gap=[2.0, 0.9])
     unknown = run(gaps=(1.0, 0.5), trace_gap=[2.0, 0.9], optimum=float("nan"), solver="other")
@@ -62,6 +75,21 @@ def test_runs_with_a_looser_target_do_not_spoil_the_cost_of_a_tighter_gap():
     assert costs.table(runs, 0.01, "iterations").to_numpy().tolist() == [[2.0]]
     assert costs.table(runs, 0.1, "iterations").to_numpy().tolist() == [[1.0]]
     assert costs.tightest(runs).rel_gap.tolist() == [0.01]
+
+
+def test_runs_to_learn_from_are_those_with_a_trace():
+    statuses = ("converged", "max_iter", "trivial", "failed", "timeout", "stalled")
+    runs = frame(*(run(status=status) for status in statuses))
+    assert costs.iterated(runs).status.tolist() == ["converged", "max_iter", "stalled"]
+
+
+@pytest.mark.parametrize(
+    ("above", "below", "ratio"),
+    [(6.0, 2.0, 3.0), (0.0, 2.0, 0.0), (2.0, 0.0, np.inf), (0.0, 0.0, 1.0), (np.inf, 2.0, np.inf), (2.0, np.inf, 0.0)],
+)
+def test_ratios_of_nothing_and_of_what_was_not_reached(above, below, ratio):
+    assert costs.ratio(above, below) == ratio
+    assert np.isnan(costs.ratio(np.inf, np.inf))
 
 
 def test_block_is_the_largest_part_where_everybody_ran_everywhere():

@@ -39,6 +39,14 @@ def test_log_ratios_by_hand():
     assert log_ratios(COSTS, "b", "a").tolist() == [-1.0, 1.0, INF]
 
 
+def test_what_costs_nothing_is_solved_and_a_tie_at_nothing_is_a_tie():
+    free = pd.DataFrame({"a": [0.0, 0.0, 2.0], "b": [0.0, 3.0, 4.0]})
+    np.testing.assert_allclose(performance_profile(free)["a"], [[1.0], [1.0]])
+    np.testing.assert_allclose(performance_profile(free)["b"], [[1.0, 2.0], [1 / 3, 2 / 3]])
+    assert log_ratios(free, "a", "b").tolist() == [-INF, -1.0, 0.0]
+    assert pairs(free).median_ratio.tolist() == [0.5, 2.0]
+
+
 def test_pairs_by_hand():
     found = pairs(COSTS).set_index(["contender", "against"])
     assert found.loc[("a", "b")].tolist() == [0.5, 2, 3]

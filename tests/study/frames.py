@@ -4,7 +4,7 @@ import json
 
 import pandas as pd
 
-from quartbench.study.report import costs
+from quartbench.study import costs
 from quartbench.study.store import COLUMNS
 
 EMPTY = {"string": "", "int64": 0, "double": float("nan"), "bool": False}
@@ -51,8 +51,15 @@ def run(gaps=(1.0, 0.1, 0.01), iterations=None, passes=None, seconds=None, setti
     return row | columns
 
 
+def trivial(**columns):
+    """Return a run on a problem with c in the polar cone, as the worker leaves it: nothing but its set-up."""
+    nothing = dict.fromkeys(("optimum", "value", "lower_bound", "gap", "solve_seconds"), 0.0) | {"nit": 0, "passes": 0}
+    nothing |= {column.name: [] for column in COLUMNS if column.name.startswith("trace_")}
+    return run(metric="none", metric_asked="auto") | nothing | {"status": "trivial"} | columns
+
+
 def frame(*rows):
-    """Return runs as the report takes them, each with a key of its own."""
+    """Return runs as the summary and the report take them, each with a key of its own."""
     for place, row in enumerate(rows):
         row["key"] = row["key"] or f"{place:020x}"
     return costs.prepare(pd.DataFrame(list(rows)))

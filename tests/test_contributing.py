@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-TEXT = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 SOLVER, CLAIM = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 
 
@@ -20,7 +20,7 @@ def test_the_claim_of_the_recipe_decides(run_python):
 import sys
 from quartbench.study.report import claims
 exec(sys.argv[1], vars(claims))
-from tests.report.frames import frame, run
+from tests.study.frames import frame, run
 cells = lambda passes, **columns: run(gaps=(1.0, 0.1, 0.01), passes=(1, 2, passes), **columns)
 for fewer, more in ((10, 30), (30, 10)):
     print(claims.CLAIMS[-1].decide(frame(cells(fewer, method="homcg"), cells(more, method="accel-homgd"))).verdict)
@@ -30,6 +30,6 @@ print(claims.CLAIMS[-1].decide(frame(run())).verdict)
 
 
 def test_every_file_that_it_names_exists():
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     for name in re.findall(r"`((?:quartbench|tests)/[\w/.]+)`", TEXT):
         assert (root / name).exists(), name

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, claim, compare, split
+from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, claim, compare, pick, split
 
-from .frames import frame, run
+from ..frames import frame, run, trivial
 
 TESTS = {claim.name: claim for claim in CLAIMS}
 
@@ -27,6 +27,13 @@ def test_names_are_unique_and_every_claim_says_where_it_stands():
         assert one.source
         assert one.sentence.endswith(".")
         assert one.test.__doc__
+
+
+def test_claims_come_in_the_order_of_the_page():
+    names = list(TESTS)
+    order = ["gd-homgd", "fixed-steps", "preconditioning", "graphs", "bound-homgd", "sweeps", "certificate", "peers"]
+    assert [name for name in names if name in order] == order
+    assert (names[0], names[-1]) == (order[0], order[-1])
 
 
 @pytest.mark.parametrize("name", TESTS)
@@ -141,6 +148,22 @@ def test_broken_runs_are_no_evidence():
     assert decide("gd-homgd", *rows).verdict == OPEN
 
 
+@pytest.mark.parametrize("name", sorted(TESTS.keys() - {"coherence-range"}))  # that one is of instances, not of runs
+def test_runs_on_trivial_problems_are_no_evidence(name):
+    methods = ("gd", "homgd", "accel-homgd", "homnewton")
+    groups = ("figure-1b", "figure-2b", "scaling-kappa")
+    settings = ('{"step": "fixed", "restart": "scheduled"}', '{"step": "armijo", "restart": "none"}')
+    known = {"kappa_bound": 2.0, "coherence": 0.8, "sweeps": 3}
+    rows = [
+        trivial(method=method, solver=method, metric=metric, metric_asked=metric, group=group, settings=given, **known)
+        for method in methods
+        for metric in ("identity", "uniform", "lewis")
+        for group in groups
+        for given in settings
+    ]
+    assert decide(name, *rows).verdict == OPEN
+
+
 def test_split_names_the_shorter_side():
     assert split({"x": True, "y": True}) == (HOLDS, "")
     assert split({"x": False}) == (FAILS, "")
@@ -158,7 +181,5 @@ def test_a_new_claim_takes_its_place_in_the_list():
 
 
 def test_settings_tell_variants_of_a_method_apart():
-    from quartbench.study.report.claims import pick
-
     runs = frame(run(settings={"restart": "none"}), run(settings={"restart": "adaptive"}, solver="b"))
     assert [json.loads(text)["restart"] for text in pick(runs, "homgd", restart="none").settings] == ["none"]

@@ -1,0 +1,181 @@
+"""``quartbench compare``: run a study, and show who was fastest."""
+
+from __future__ import annotations
+
+import math
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.markup import escape
+
+from .display import headed_table, study_progress, time_words, word_table
+
+if TYPE_CHECKING:
+    import pandas
+    from rich.table import Table
+
+    from quartbench.study.runner import Runner
+
+EXAMPLES = """\b
+Examples:
+  quartbench compare --study quick --out results
+  quartbench compare --study peers --solver +mine.py:MySolver --out results
+  quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
+  quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
+"""
+
+#: The most that auto may take, in times of our best method, to be shown in green.
+OVERHEAD = 1.3
+
+
+@click.command(epilog=EXAMPLES)
+@click.option("--study", help="A shipped study (see --studies) or a file.toml [default: quick, without --instance].")
+@click.option("--instance", "instances", multiple=True, metavar="NAME:ARG=…", help="A problem, as generator:arguments.")
+@click.option("--solver", "solvers", multiple=True, help="A name from 'quartbench list', or file.py:Class.")
+@click.option("--metric", "metrics", multiple=True, help="identity, uniform, lewis, diagonal or auto.")
+@click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="A seed of the problems.")
+@click.option("--rel-gap", "rel_gaps", multiple=True, type=float, help="A relative gap to reach.")
+@click.option("--time-limit", type=float, help="The most seconds of set-up and iterations of a run.")
+@click.option("--max-iter", type=click.IntRange(1), help="The most iterations of a run.")
+@click.option("--repeats", type=click.IntRange(1), help="The most repeats of a short run.")
+@click.option("--threads", type=click.IntRange(1), help="Threads for every contender [default: all].")
+@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The directory of the results.")
+@click.option("--resume/--restart", default=True, show_default=True, help="Keep the runs that are there, or none.")
+@click.option("--quiet", is_flag=True, help="Show no progress and no tables.")
+@click.option("--studies", is_flag=True, help="List the shipped studies and stop.")
+@click.option("--columns", is_flag=True, help="Say what the columns of the results mean and stop.")
+def compare(
+    study,
+    instances,
+    solvers,
+    metrics,
+    seeds,
+    rel_gaps,
+    time_limit,
+    max_iter,
+    repeats,
+    threads,
+    out,
+    resume,
+    quiet,
+    studies,
+    columns,
+) -> None:
+    """Run a study: solvers against each other.
+
+    A study is a grid of instances × solvers × metrics × seeds × gaps. Its runs take turns in a process of their own,
+    all with the same threads; short ones are repeated until their median is stable. Every run is a file as soon as it
+    is done, so that a study that was stopped goes on where it was: give the same command again.
+
+    The flags for instances, solvers and metrics stand in the place of the study's own; with a leading + they are added
+    to them. Those of one seed or gap each may be repeated too.
+
+    The results are read by pandas.read_parquet(OUT), and drawn by 'quartbench report OUT'.
+    """
+    import numba
+
+    from quartbench.study import grid, store
+    from quartbench.study.runner import Runner
+
+    if studies or columns:
+        rows = grid.shipped().items() if studies else [(column.name, column.meaning) for column in store.COLUMNS]
+        Console().print(word_table(rows, 16))
+        return
+    if out is None:
+        raise click.UsageError("Missing option '--out': the directory of the results.")
+    chosen = grid.read_study(study or "quick") if study or not instances else None
+    chosen = grid.with_flags(chosen, instances, solvers, metrics, seeds, rel_gaps, time_limit, max_iter, repeats)
+    command = "quartbench " + shlex.join(sys.argv[1:])
+    runner = Runner(chosen, out, threads or numba.get_num_threads(), command, restart=not resume)
+    console = Console(stderr=True, quiet=quiet)
+    for note in chosen.notes:
+        console.print(f"note: {note}")
+    _run(runner, console)
+    if not quiet:
+        frame = store.read(out)
+        _print_tables(frame[frame["group"].isin({group.name for group in chosen.groups})])
+    console.print(f"{runner.done} runs made, {runner.kept} kept: {out}", soft_wrap=True)
+
+
+def _run(runner: Runner, console: Console) -> None:
+    """Do the runs under a progress bar; where they are stopped, say what is kept and how to go on."""
+    try:
+        with study_progress(console) as bar:
+            task = bar.add_task("starting", total=runner.planned)
+            runner.run(lambda label, steps: bar.update(task, description=label, advance=steps))
+    except KeyboardInterrupt:
+        again = runner.command.replace(" --restart", "")
+        click.echo(f"stopped after {runner.done} runs, which are kept; to go on: {again}", err=True)
+        sys.exit(130)
+    except OSError as error:
+        kept = f"; the {runner.done} runs written before are kept, and the same command goes on after them"
+        raise click.ClickException(
+            f"cannot write to {runner.out}: {error.strerror}{kept if runner.done else ''}"
+        ) from error
+
+
+def _print_tables(frame: pandas.DataFrame) -> None:
+    from quartbench.study import costs, summary
+
+    console = Console()
+    frame = costs.prepare(frame)
+    for group, runs in frame.groupby("group", sort=False):
+        console.print(_time_table(group, summary.times(runs), runs.loc[~runs["peer"], "metric_asked"].unique()))
+        if group == "peers" and runs["peer"].any() and (runs["solver"] == "auto").any():
+            for gap, here in summary.peers(runs).groupby("rel_gap", sort=False):
+                console.print(_peer_table(gap, here))
+    bad = summary.failures(frame)
+    if len(bad):
+        table = headed_table("failures", title_style="bold red")
+        for heading in ("group", "instance", "solver", "status", "message", "runs"):
+            table.add_column(heading, overflow="fold")
+        for row in bad.itertuples(index=False):
+            table.add_row(*(escape(str(entry)) for entry in row))
+        console.print(table)
+
+
+def _time_table(group: str, times: pandas.DataFrame, metrics: Sequence[str]) -> Table:
+    """Rank the contenders on each instance; a metric that all of ours were asked for is said once, in the title."""
+    shared = metrics[0] if len(metrics) == 1 and metrics[0] != "auto" else ""
+    where = f" in the metric {shared}" if shared else ""
+    times = times.rename(columns=lambda name: name.removesuffix(f" · {shared}"))
+    table = headed_table(f"{group}: time to the gap{where}, fastest first")
+    table.add_column("instance", min_width=20)
+    table.add_column("gap", justify="right", no_wrap=True)
+    table.add_column("solvers (–: not reached)")
+    for (instance, gap), row in times.iterrows():
+        ranked = [f"{escape(name)} {time_words(t)}" for name, t in row.dropna().sort_values().items()]
+        if row.min() < math.inf:
+            ranked[0] = f"[bold green]{ranked[0]}[/]"
+        table.add_row(escape(instance), f"{gap:.0e}", ",  ".join(ranked))
+    return table
+
+
+def _peer_table(gap: float, table: pandas.DataFrame) -> Table:
+    from quartbench.study.summary import geometric_mean
+
+    mean, worst = geometric_mean(table["ratio"]), table["overhead"].max()
+    title = (
+        f"auto against the best peer, gap {gap:.0e}: {mean:.2f} times faster (geometric mean), "
+        f"at most {worst:.2f} of our best method"
+    )
+    shown = headed_table(title)
+    shown.add_column("instance", min_width=12)
+    for heading in ("auto\n(wall)", "best peer\n(wall)", "ratio", "our best", "auto/\nbest"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for row in table.itertuples(index=False):
+        peer = f"{row.peer}\n{time_words(row.peer_time)} ({time_words(row.peer_wall)})" if row.peer else "none"
+        shown.add_row(
+            escape(row.instance),
+            f"{time_words(row.auto)}\n({time_words(row.wall)})",
+            escape(peer),
+            f"[{'green' if row.ratio >= 1.0 else 'red'}]{row.ratio:.2f}×[/]",
+            f"{escape(row.own)}\n{time_words(row.own_time)}",
+            f"[{'green' if row.overhead <= OVERHEAD else 'red'}]{row.overhead:.2f}[/]",
+        )
+    return shown

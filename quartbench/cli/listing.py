@@ -1,0 +1,38 @@
+"""``quartbench list``: which names can be given to the other commands?"""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import click
+from rich.console import Console
+
+from .display import word_table
+
+
+@click.command(name="list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def list_(as_json: bool) -> None:
+    """List solvers, metrics, cones and instances."""
+    from quartbench import solvers
+    from quartbench.instances import INSTANCES
+    from quartbench.cones import CONES
+    from quartbench.precondition import METRICS
+
+    found = {
+        "solvers": {name: solvers.describe(solver) for name, solver in solvers.solvers().items()},
+        "metrics": {name: _first_line(make) for name, make in METRICS.items()},
+        "cones": {name: _first_line(cone) for name, cone in CONES.items()},
+        "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
+    }
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return
+    for title, entries in found.items():
+        Console().print(word_table(entries.items(), 20, title=title, title_justify="left", title_style="bold"))
+        Console().print()
+
+
+def _first_line(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]

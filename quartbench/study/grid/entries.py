@@ -1,0 +1,157 @@
+"""What does an entry of a study mean? Instances, solvers, metrics and numbers, as TOML or a flag writes them.
+
+Whatever is wrong with one is refused in words that say where it stands.
+"""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from quartbench.errors import ProblemError, unknown_name
+from quartbench.instances import INSTANCES
+from quartbench.precondition import METRICS
+from quartbench.solvers import load_solver, make_solver, solvers
+
+from .records import Instance, Method, digest
+
+
+def read_instances(entry: Any, where: str = "instance") -> list[Instance]:
+    """Return the instances of ``"spectrum:m=2000,n=1000,sigma_min=0.02"`` or the same as a table.
+
+    In a table an argument may be a list: the instances are then all combinations.
+    """
+    if isinstance(entry, str):
+        name, _, text = entry.partition(":")
+        table = dict(_assignment(part, where) for part in text.split(",") if part.strip())
+    elif isinstance(entry, dict):
+        table = dict(entry)
+        name = table.pop("generator", None)
+    else:
+        raise ProblemError(f"{where}: an instance must be 'generator:name=value,…' or a table, found {entry!r}")
+    if not isinstance(name, str) or name not in INSTANCES:
+        raise unknown_name("instance", name, INSTANCES)
+    signature = inspect.signature(INSTANCES[name])
+    if "seed" in table:
+        raise ProblemError(f"{where}: seeds stand beside the instances, not among the arguments of {name!r}")
+    for given in table:
+        if given not in signature.parameters:
+            raise unknown_name(f"argument of {name}", given, set(signature.parameters) - {"seed"})
+    needed = [p.name for p in signature.parameters.values() if p.default is p.empty and p.name not in table]
+    if needed:
+        raise ProblemError(f"{where}: {name} needs {' and '.join(map(repr, needed))}")
+    defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+    choices = {key: value if isinstance(value, list) else [value] for key, value in {**defaults, **table}.items()}
+    order = [argument for argument in signature.parameters if argument != "seed"]
+    combinations = itertools.product(*(choices[argument] for argument in order))
+    return [Instance(name, tuple(zip(order, values, strict=True))) for values in combinations]
+
+
+def _assignment(text: str, where: str) -> tuple[str, Any]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise ProblemError(f"{where}: arguments are written name=value, found {text!r}")
+    for read in (int, float):
+        try:
+            return name, read(value)
+        except ValueError:
+            pass
+    return name, value
+
+
+def read_methods(
+    entries: Iterable[Any], where: str = "solver", folder: Path | None = None, missed: list[str] | None = None
+) -> tuple[Method, ...]:
+    """Return the solvers of names, ``"file.py:Class"`` or tables ``{method = …, setting = …}``.
+
+    Where ``missed`` is given, solvers that are not registered are noted there instead of being errors.
+    """
+    found = []
+    for entry in entries:
+        table = {"method": entry} if isinstance(entry, str) else entry
+        if not isinstance(table, dict) or not isinstance(table.get("method"), str):
+            raise ProblemError(f"{where}: a solver must be a name or a table with 'method', found {entry!r}")
+        given = {key: value for key, value in table.items() if key != "method"}
+        spec = table["method"]
+        if missed is not None and spec not in solvers():
+            missed.append(f"{spec} is not installed")
+            continue
+        found.append(_method(spec, given, where, folder))
+    return tuple(dict.fromkeys(found))
+
+
+def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -> Method:
+    source = ""
+    if spec in solvers() or ":" not in spec:
+        cls, name = type(make_solver(spec)), spec
+        if spec == "auto":  # it is as old as the youngest method that it may pick
+            versions = {key: getattr(one, "version", 1) for key, one in solvers().items() if not _peer(one)}
+            source = digest(json.dumps(versions))
+    else:
+        path, _, attribute = spec.rpartition(":")
+        if folder is not None and (folder / path).is_file():
+            path = str(folder / path)
+        spec = f"{os.path.abspath(path)}:{attribute}"
+        cls = load_solver(spec)
+        name = cls.name
+        # A user edits the file rather than its version: what it holds decides.
+        source = digest(Path(path).read_text(encoding="utf-8"))
+    parameters = inspect.signature(cls).parameters
+    free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+    for setting in given:
+        if setting not in parameters and not free:
+            raise unknown_name(f"setting of {name}", setting, parameters)
+    try:
+        solver = cls(**given)
+    except ProblemError as error:
+        raise ProblemError(f"{where}, solver {name!r}: {error}") from None
+    settings = {key: value for key, value in vars(solver).items() if not key.startswith("_")}
+    label = " ".join([name, *(f"{key}={value}" for key, value in given.items())])
+    return Method(
+        spec=spec,
+        name=name,
+        label=label,
+        given=json.dumps(given, sort_keys=True),
+        settings=json.dumps(settings, sort_keys=True, default=repr),
+        version=int(getattr(cls, "version", 1)),
+        peer=_peer(cls),
+        source=source,
+    )
+
+
+def _peer(solver: type) -> bool:
+    return bool(getattr(solver, "peer", False))
+
+
+# Names and numbers ----------------------------------------------------------------------------------------------------
+
+
+def read_metric(value: Any, where: str) -> str:
+    """Return the name of a metric, or ``auto``."""
+    if value != "auto" and (not isinstance(value, str) or value not in METRICS):
+        raise unknown_name("metric", value, [*METRICS, "auto"])
+    return value
+
+
+def read_seed(value: Any, where: str) -> int:
+    """Return a seed: a whole number, zero included."""
+    return read_whole(value, where, 0)
+
+
+def read_whole(value: Any, where: str, least: int) -> int:
+    """Return a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ProblemError(f"{where} must be a whole number of at least {least}, found {value!r}")
+    return value
+
+
+def read_positive(value: Any, where: str) -> float:
+    """Return a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 < value < float("inf"):
+        raise ProblemError(f"{where} must be a positive number, found {value!r}")
+    return float(value)

@@ -1,0 +1,157 @@
+"""How is a study read? From a TOML file, shipped or a user's own, changed by the flags of the command line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from quartbench.errors import ProblemError, unknown_name
+
+from .entries import read_instances, read_methods, read_metric, read_positive, read_seed, read_whole
+from .records import GRACE, Group, Study
+
+#: The studies that come with the package.
+SHIPPED = Path(__file__).parents[1] / "studies"
+
+#: Defaults for its groups that the top of a study may set.
+LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds")
+
+
+def shipped() -> dict[str, str]:
+    """Return the studies that come with the package, each with the line that says what it is for."""
+    files = sorted(SHIPPED.glob("*.toml"))
+    return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")).get("about", "") for path in files}
+
+
+def read_study(name: str) -> Study:
+    """Return the study in a TOML file, or the shipped one of that name.
+
+    A shipped study leaves out, with a note, the solvers that are not installed here; in a user's file they are errors.
+    """
+    path = Path(name)
+    if path.suffix == ".toml":
+        if not path.is_file():
+            raise ProblemError(f"study: there is no file {name!r}")
+        return _study(path, lenient=False)
+    if name not in shipped():
+        raise unknown_name("study", name, [*shipped(), "file.toml"])
+    return _study(SHIPPED / f"{name}.toml", lenient=True)
+
+
+def _study(path: Path, lenient: bool) -> Study:
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
+    where = f"study {path.name!r}"
+    _known(found, ("name", "about", "grace", "include", "group", *LIMITS), where)
+    groups, notes = [], {}
+    for other in _list(found.get("include", []), f"{where}: include"):
+        included = read_study(str(other))
+        groups += included.groups
+        notes |= dict.fromkeys(included.notes)
+    defaults = {name: found[name] for name in LIMITS if name in found}
+    tables = _list(found.get("group", []), f"{where}: group")
+    for number, table in enumerate(tables, 1):
+        if not isinstance(table, dict):
+            raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
+        here = f"{where}, group {table.get('name', number)!r}"
+        missed: list[str] = []
+        group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
+        notes |= dict.fromkeys(missed)
+        if group.solvers:
+            groups.append(group)
+    if not groups:
+        raise ProblemError(f"{where} has no groups: it needs at least one [[group]] or include")
+    grace = read_positive(found.get("grace", GRACE), f"{where}: grace")
+    name = found.get("name", path.stem)
+    return Study(str(name), tuple(groups), str(found.get("about", "")), grace, tuple(notes))
+
+
+def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Group:
+    _known(table, tuple(one.name for one in fields(Group)), where)
+    for needed in ("name", "instances", "solvers"):
+        if not table.get(needed):
+            raise ProblemError(f"{where} needs {needed!r}")
+    given = dict(table)
+    given["instances"] = tuple(
+        instance
+        for entry in _list(table["instances"], f"{where}: instances")
+        for instance in read_instances(entry, f"{where}: instances")
+    )
+    given["solvers"] = read_methods(_list(table["solvers"], f"{where}: solvers"), where, folder, missed)
+    for name, check in (("metrics", read_metric), ("seeds", read_seed), ("rel_gaps", read_positive)):
+        if name in table:
+            entries = _list(table[name], f"{where}: {name}")
+            if not entries:
+                raise ProblemError(f"{where}: {name} must not be empty")
+            given[name] = tuple(check(entry, f"{where}: {name}") for entry in entries)
+    for name in ("max_iter", "repeats"):
+        if name in table:
+            given[name] = read_whole(table[name], f"{where}: {name}", 1)
+    if "time_limit" in table:
+        given["time_limit"] = read_positive(table["time_limit"], f"{where}: time_limit")
+    if not isinstance(given.get("bounds", False), bool):
+        raise ProblemError(f"{where}: bounds must be true or false, found {given['bounds']!r}")
+    return Group(**given)
+
+
+def _known(table: Mapping[str, Any], names: tuple[str, ...], where: str) -> None:
+    for name in table:
+        if name not in names:
+            raise unknown_name(f"entry of {where}", name, names)
+
+
+def _list(value: Any, where: str) -> list:
+    if not isinstance(value, list):
+        raise ProblemError(f"{where} must be a list, found {value!r}")
+    return value
+
+
+# Flags ----------------------------------------------------------------------------------------------------------------
+
+
+def with_flags(
+    study: Study | None,
+    instances: Iterable[str] = (),
+    solvers: Iterable[str] = (),
+    metrics: Iterable[str] = (),
+    seeds: Iterable[int] = (),
+    rel_gaps: Iterable[float] = (),
+    time_limit: float | None = None,
+    max_iter: int | None = None,
+    repeats: int | None = None,
+) -> Study:
+    """Return a study with the flags of the command line in the place of its lists.
+
+    An instance, solver or metric with a leading ``+`` is added to the list of every group instead. Without a study the
+    flags are one: a group ``catalogue``.
+    """
+    if study is None:
+        if not instances:
+            raise ProblemError("a study needs instances: name a study, or give --instance")
+        group = Group("catalogue", (), read_methods(("auto",)))
+        study = Study("flags", (group,), "made of flags")
+
+    def merged(old: tuple, flags: Iterable[str], make: Any) -> tuple:
+        new = [entry for flag in flags for entry in make(flag.removeprefix("+"))]
+        kept = old if all(flag.startswith("+") for flag in flags) else ()
+        return tuple(dict.fromkeys([*kept, *new]))
+
+    def changed(group: Group) -> Group:
+        lists = {
+            "instances": merged(group.instances, tuple(instances), read_instances),
+            "solvers": merged(group.solvers, tuple(solvers), lambda flag: read_methods((flag,))),
+            "metrics": merged(group.metrics, tuple(metrics), lambda flag: (read_metric(flag, "metric"),)),
+            "seeds": tuple(read_seed(seed, "seed") for seed in seeds),
+            "rel_gaps": tuple(read_positive(gap, "rel_gap") for gap in rel_gaps),
+            "time_limit": None if time_limit is None else read_positive(time_limit, "time_limit"),
+            "max_iter": max_iter,
+            "repeats": repeats,
+        }
+        return replace(group, **{name: value for name, value in lists.items() if value not in ((), None)})
+
+    return replace(study, groups=tuple(changed(group) for group in study.groups))

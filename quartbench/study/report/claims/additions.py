@@ -1,0 +1,77 @@
+"""Does what quartbench adds to the paper hold? Certificates, one pass per iteration, HomNewton, auto against peers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from quartbench.study import summary
+
+from .base import FAILS, HOLDS, ONLY, Finding, claim
+from .evidence import SIMILAR, keys, pick
+
+
+@claim(
+    "certificate", "quartbench", "A certified gap is never smaller than the true one.", "every study with known optima"
+)
+def certificates_are_valid(runs):
+    """Certified against true gap at the end of every run with a known optimum."""
+    part = runs[np.isfinite(runs.optimum) & np.isfinite(runs.gap) & (runs.optimum != 0)]
+    if part.empty:
+        return None
+    true = (part.value - part.optimum) / part.optimum.abs()
+    invalid = part[part.gap < true - 1e-10]  # an optimum is known to 1e-11
+    sharp = part[true > 1e-9]
+    factor = (sharp.gap / true[true > 1e-9]).median() if len(sharp) else np.nan
+    text = (
+        f"{len(invalid)} of {len(part)} certificates are below the truth; a certified gap is {factor:.2g} times the "
+        "true one in the median."
+    )
+    return Finding(
+        FAILS if len(invalid) else HOLDS, text, {"invalid": len(invalid), "median factor": float(factor)}, keys(part)
+    )
+
+
+@claim("one-pass", "quartbench", "A gradient iteration costs about one pass over the rows.", "quick or paper")
+def one_pass_per_iteration(runs):
+    """Passes per iteration of the gradient methods in runs of 50 or more, at most 1.25 in the median."""
+    part = runs[runs.method.isin(["gd", "homgd", "accel-homgd"]) & (runs.nit >= 50)]
+    if part.empty:
+        return None
+    ratio = (part.passes / part.nit).to_numpy(dtype=float)
+    text = f"{np.median(ratio):.2f} passes per iteration in the median of {len(part)} runs, {ratio.max():.2f} at most."
+    return Finding(HOLDS if np.median(ratio) <= 1.25 else FAILS, text, {"median": float(np.median(ratio))}, keys(part))
+
+
+@claim("newton", "quartbench", "HomNewton ends in a handful of iterations whatever κ is.", "quick or peers")
+def newton_takes_few_iterations(runs):
+    """Iterations of successful runs of HomNewton, at most ten in each."""
+    part = pick(runs, "homnewton")
+    part = part[part.success]
+    if part.empty:
+        return None
+    text = (
+        f"{part.nit.min()} to {part.nit.max()} iterations over {len(part)} runs, {part.nit.median():.0f} in the median."
+    )
+    return Finding(HOLDS if part.nit.max() <= 10 else FAILS, text, {"largest": float(part.nit.max())}, keys(part))
+
+
+@claim("peers", "quartbench", "The solver auto is faster than the best peer on every instance.", "quick or peers")
+def auto_beats_the_peers(runs):
+    """Time of the best peer over that of auto on each instance, above 1 on all."""
+    part = runs[runs.group == "peers"]
+    if not (part.method == "auto").any() or not part.peer.any():
+        return None
+    table = summary.peers(part)
+    ratios = table.ratio.dropna()
+    if ratios.empty:
+        return None
+    mean = summary.geometric_mean(ratios)
+    won = int((ratios > 1.0).sum())
+    text = (
+        f"auto is faster on {won} of {len(ratios)} instances and gaps, significantly on "
+        f"{int((ratios > SIMILAR).sum())}: {mean:.2f} times in the geometric mean, {ratios.min():.2f} at the worst."
+    )
+    lost = table.loc[table.ratio <= 1.0, "instance"].unique()
+    verdict = HOLDS if won == len(ratios) else ONLY if won else FAILS
+    condition = f"not for {', '.join(lost)}" if verdict == ONLY else ""
+    return Finding(verdict, text, {"geometric mean": mean, "least": float(ratios.min())}, keys(part), condition)

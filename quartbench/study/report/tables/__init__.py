@@ -1,0 +1,29 @@
+"""Which tables does the report hold? One file per question that a reader asks of the runs."""
+
+from .cells import Cell, Table
+from .comparison import cost_table, pair_table, peer_table
+from .growth import growth_table
+from .kernels import kernel_table
+from .payoff import BreakEven, break_even, break_even_table
+from .record import claim_frame, failure_table, run_table
+from .winning import Winner, leaders, winner_table, winners
+
+__all__ = [
+    "BreakEven",
+    "Cell",
+    "Table",
+    "Winner",
+    "break_even",
+    "break_even_table",
+    "claim_frame",
+    "cost_table",
+    "failure_table",
+    "growth_table",
+    "kernel_table",
+    "leaders",
+    "pair_table",
+    "peer_table",
+    "run_table",
+    "winner_table",
+    "winners",
+]
