@@ -13,7 +13,13 @@ PACKAGE = Path(quartbench.__file__).parent
 #: names, comes after the rooms it gathers from.
 ORDER = (
     "errors",
+    "registry",
+    "runtime",
     "kernels",
+    "linalg",
+    "metrics",
+    "cones",
+    "forms",
     "model",
     "precondition",
     "solvers",

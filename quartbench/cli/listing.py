@@ -16,8 +16,8 @@ from .display import word_table
 def list_(as_json: bool) -> None:
     """List solvers, metrics, cones and instances."""
     from quartbench import solvers
-    from quartbench.instances import INSTANCES
     from quartbench.cones import CONES
+    from quartbench.instances import INSTANCES
     from quartbench.precondition import METRICS
 
     found = {

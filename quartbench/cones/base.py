@@ -8,7 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,13 +18,18 @@ from quartbench.errors import ProblemError
 from quartbench.metrics import Cholesky, Identity, Metric
 from quartbench.registry import Registry
 
-if TYPE_CHECKING:
-    from quartbench.forms import Form
-
 Projection = Callable[[np.ndarray], np.ndarray]
 
 #: How far ⟨c,y⟩ may be from 1, relatively, before the slice is searched: less is rounding.
 ON_SLICE = 4.0 * float(np.finfo(float).eps)
+
+
+class Points(Protocol):
+    """What a cone may ask of a form: the points that it takes."""
+
+    dim: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
 
 
 class Conic(NamedTuple):
@@ -70,7 +75,7 @@ class Cone:
 
     # What follows from the projection ---------------------------------------------------------------------------------
 
-    def bind(self, form: Form) -> Cone:
+    def bind(self, form: Points) -> Cone:
         """Return this cone for the points of ``form``; raise where it has none."""
         return self
 

@@ -366,7 +366,7 @@ def test_methods_take_turns(tmp_path):
 
 
 def test_a_trace_keeps_its_ends():
-    history = History(**{name: np.arange(100_000) for name in History.COLUMNS})
+    history = History(*[np.arange(100_000)] * 3, -np.inf, 1.0, *[np.arange(100_000)] * 2)
     kept = worker.thinned(Result(history=history))["trace_iteration"]
     assert kept[:3] == [0, 1, 2]
     assert kept[-1] == 99_999

@@ -90,7 +90,7 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
     if spec in solvers() or ":" not in spec:
         cls, name = type(make_solver(spec)), spec
         if spec == "auto":  # it is as old as the youngest method that it may pick
-            versions = {key: getattr(one, "version", 1) for key, one in solvers().items() if not _peer(one)}
+            versions = {key: one.version for key, one in solvers().items() if not one.peer}
             source = digest(json.dumps(versions))
     else:
         path, _, attribute = spec.rpartition(":")
@@ -118,14 +118,10 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
         label=label,
         given=json.dumps(given, sort_keys=True),
         settings=json.dumps(settings, sort_keys=True, default=repr),
-        version=int(getattr(cls, "version", 1)),
-        peer=_peer(cls),
+        version=int(cls.version),
+        peer=bool(cls.peer),
         source=source,
     )
-
-
-def _peer(solver: type) -> bool:
-    return bool(getattr(solver, "peer", False))
 
 
 # Names and numbers ----------------------------------------------------------------------------------------------------

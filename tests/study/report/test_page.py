@@ -175,7 +175,7 @@ def test_report_command_runs_nothing_prints_the_verdict_and_leaves_the_results_r
     def refuse(*arguments, **options):
         raise AssertionError("a report must not run anything")
 
-    monkeypatch.setattr(solvers.base, "solve", refuse)
+    monkeypatch.setattr(solvers.prepared.Prepared, "run", refuse)
     monkeypatch.setattr(kernels, "measure", refuse)
     done = CliRunner().invoke(main, ["report", str(few)])
     assert done.exit_code == 0, done.output
