@@ -1,7 +1,8 @@
 """What is computed from blocks of rows by BLAS-3: Gram matrices, and the rows of which a Hessian is one.
 
-A term adds UᵢWᵢUᵢᵀ to ρ''(x), Wᵢ = 4qᵢI + 8sᵢsᵢᵀ with sᵢ = Uᵢᵀx and qᵢ = ‖sᵢ‖². Wᵢ has the root 2‖sᵢ‖(I + (√3−1)ŝᵢŝᵢᵀ), so the
-Hessian is the Gram matrix of rows that are the term's own, scaled and mixed: no term needs more than its r rows.
+A term adds UᵢWᵢUᵢᵀ to ρ''(x), Wᵢ = 4qᵢI + 8sᵢsᵢᵀ with sᵢ = Uᵢᵀx and qᵢ = ‖sᵢ‖². Wᵢ has the root
+2‖sᵢ‖(I + (√3−1)ŝᵢŝᵢᵀ), so the Hessian is the Gram matrix of rows that are the term's own, scaled and mixed: no term
+needs more than its r rows.
 """
 
 from __future__ import annotations

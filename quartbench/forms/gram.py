@@ -19,8 +19,8 @@ class GramForm(Form):
     """ρ(X) = ‖XᵀX‖²_F = ‖XXᵀ‖²_F, X of n × r: the quartic part of symmetric NMF, with κ = √r in the Euclidean norm.
 
     It is not a sum of squares ⟨x,Bᵢx⟩² with Bᵢ ⪰ 0, so its image is X itself and a line costs O(nr²). No metric is
-    better than the Euclidean one: ρ(QXR) = ρ(X) for orthogonal Q and R, and the average of a metric over these maps is a
-    multiple of I with no larger κ.
+    better than the Euclidean one: ρ(QXR) = ρ(X) for orthogonal Q and R, and the average of a metric over these maps is
+    a multiple of I with no larger κ.
 
     Parameters
     ----------

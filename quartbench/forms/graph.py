@@ -270,14 +270,14 @@ class GraphForm(TermForm):
         return structure is not None and not structure.sensible
 
     def largest(self, weights, metric):
-        """Return λ_max of the Laplacian with these weights relative to B; None on graphs too large for a dense matrix."""
+        """Return λ_max of the Laplacian with these weights relative to B; None where a dense matrix is too large."""
         if self.points > DENSE_VERTICES:
             return None
-        above, last = self.laplacian(weights).toarray(), [self.points - 1] * 2
+        above = self.laplacian(weights).toarray()
         if metric.diagonal is not None:
             root = np.sqrt(metric.diagonal[:: self.coordinates])
             return (1.0 + MARGIN) * top(above / root / root[:, None])
-        return (1.0 + MARGIN) * float(eigvalsh(above, metric.vertex_matrix(), subset_by_index=last)[0])
+        return (1.0 + MARGIN) * float(eigvalsh(above, metric.vertex_matrix())[-1])
 
     def smallest(self, metric):
         """Return the least of ⟨x,L⁽⁰⁾x⟩/⟨x,Dx⟩ over centred x: 1/λ_max(D^{½}L⁺D^{½})."""

@@ -58,7 +58,7 @@ class OperatorForm(TermForm):
         miss, size = abs(image @ w - x @ adjoint), np.linalg.norm(image) * np.linalg.norm(w)
         if miss > 1e-6 * size:
             raise ProblemError(
-                f"operator must have the adjoint of matvec in rmatvec, found ⟨Mx,w⟩ and ⟨x,Mᵀw⟩ apart by {miss / size:.2g}"
+                f"operator must have the adjoint in rmatvec, found ⟨Mx,w⟩ and ⟨x,Mᵀw⟩ apart by {miss / size:.2g}"
             )
 
     def _image(self, x):

@@ -108,7 +108,7 @@ class Metric:
         raise NotImplementedError
 
     def solve_columns(self, v: np.ndarray) -> np.ndarray:
-        """Return B⁻¹V for V of n rows (or N complex ones), one column after another where a kind knows no better way."""
+        """Return B⁻¹V for V of n rows (or N complex ones), by default one column after another."""
         solved = [self.solve(np.ascontiguousarray(column).view(np.float64)).view(v.dtype) for column in v.T]
         return np.stack(solved, axis=1)
 

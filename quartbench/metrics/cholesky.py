@@ -104,7 +104,7 @@ class Cholesky(Metric):
 
     @classmethod
     def in_single(cls, gram: np.ndarray, tau: np.ndarray | None = None) -> Cholesky | None:
-        """Return the metric of a Gram matrix in single precision, of which the lower triangle counts; it is overwritten.
+        """Return the metric of a Gram matrix in single precision (its lower triangle), which is overwritten.
 
         None where columns are too nearly collinear for single precision or out of its range.
         """
@@ -157,7 +157,7 @@ class Cholesky(Metric):
 
     @classmethod
     def regularised(cls, matrix: np.ndarray) -> Cholesky:
-        """Return the factor of a real matrix (its lower triangle), the diagonal raised a little where it is singular."""
+        """Return the factor of a real matrix (its lower triangle), its diagonal raised where it is singular."""
         squares = matrix.diagonal()
         seen = squares > 0.0
         # A coordinate that nothing sees still needs a positive pivot; one that is only measured in other units than

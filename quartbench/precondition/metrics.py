@@ -46,10 +46,7 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
     start = time.perf_counter()
-    if isinstance(form, TermForm):
-        made = METRICS[name](require_terms(form), **options)
-    else:
-        made = _identity(form)
+    made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
     return made.declared(name=name, setup_seconds=time.perf_counter() - start)
 
 

@@ -161,7 +161,7 @@ class AdaptiveNewton(Solver):
             yield from _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS))
 
     def _without_factor(self, plane: Plane, metric: Metric, y: Evaluated, reason: str):
-        """Yield iterates until a factor promises to pay; return where to go on from, the metric or None, and why."""
+        """Yield iterates until a factor promises to pay; return the point, the metric or None, and why."""
         form, watch = plane.form, Conditioning(PROBE)
         for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
             yield found
@@ -181,7 +181,7 @@ class AdaptiveNewton(Solver):
         return y, better, reason
 
     def _with_factor(self, plane: Plane, metric: Metric, y: Evaluated, reason: str):
-        """Yield iterates until a factor of the Hessian promises to pay; return where to go on from, the metric, and why.
+        """Yield iterates until a factor of the Hessian promises to pay; return the point, the metric, and why.
 
         The terms weigh qᵢ there, and a little more, as those that are almost zero at y may not be at the solution.
         """

@@ -53,8 +53,8 @@ def solve_many(
         Made once for all: a name, a Metric made for this form, or ``"auto"``.
     rel_gap : float
     starts : sequence of arrays, optional
-        Where to start, one for each right-hand side: the solutions of a problem before, in a loop that changes c little.
-        Where a start is worse than B⁻¹c it is not used.
+        Where to start, one for each right-hand side: the solutions before, in a loop that changes c little. Where a
+        start is worse than B⁻¹c it is not used.
     max_iter : int
         The most iterations of each, in lockstep.
 

@@ -1,4 +1,4 @@
-"""Does a solver, form, metric or cone keep its contract? The batteries that the built-in ones pass, for authors of new."""
+"""Does a solver, form, metric or cone keep its contract? The batteries that ours pass, for authors of new ones."""
 
 from .cones import check_cone
 from .forms import check_form

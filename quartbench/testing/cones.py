@@ -1,4 +1,4 @@
-"""Does a cone keep the contract of :class:`quartbench.Cone`? What characterises a projection, and what follows from it."""
+"""Does a cone keep the contract of :class:`quartbench.Cone`? What makes a projection, and what follows."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_after_the_warm_up_forms_and_cones_compile_nothing(run_python):
     script = """
 import numpy as np, scipy.sparse as sp
 from quartbench.kernels import gram, graph, images, jit, projections, rows, sparse, warmup
-from quartbench.cones import *; from quartbench.forms import *; from quartbench.metrics import *; from quartbench.model import *
+from quartbench import *
 
 jit.PARALLEL_WORK = 1000
 

@@ -40,7 +40,7 @@ def references():
 def test_solver_agrees_with_clarabel(name, solver, references):
     problem, x, value = references[name]
     if problem.cone.name == "second-order" and solver in ("homcg", "homnewton", "homnewton-cg"):
-        with pytest.raises(ProblemError, match="takes cones with directions .*, found 'second-order'"):
+        with pytest.raises(ProblemError, match=r"takes cones with directions .*, found 'second-order'"):
             solve(problem, solver)
         return
     result = solve(problem, solver, rel_gap=1e-9)

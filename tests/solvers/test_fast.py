@@ -38,7 +38,7 @@ def never_rises(result):
 def test_every_form_and_cone_is_solved_to_the_planted_solution(kind, cone, name):
     problem = planted(kind, cone, seed=1)
     if cone == "second-order" and name != "auto":
-        with pytest.raises(ProblemError, match="takes cones with directions .*, found 'second-order'"):
+        with pytest.raises(ProblemError, match=r"takes cones with directions .*, found 'second-order'"):
             solve(problem, name)
         return
     result = solve(problem, name, rel_gap=1e-11)

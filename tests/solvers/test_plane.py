@@ -127,7 +127,7 @@ def test_bounded_direction_ends_where_multipliers_are_zero():
 def test_cones_without_directions_are_refused_by_name():
     form = StackedForm(np.eye(3))
     require_directions(Problem(form, np.ones(3), Orthant()), "homcg")
-    with pytest.raises(ProblemError, match="'homcg' takes cones with directions .*, found 'second-order'"):
+    with pytest.raises(ProblemError, match=r"'homcg' takes cones with directions .*, found 'second-order'"):
         require_directions(Problem(form, np.ones(3), SecondOrder()), "homcg")
 
 

@@ -142,7 +142,7 @@ def _interruptible(solver: clarabel.DefaultSolver) -> Iterator[None]:
 def conic_program(objective: Objective) -> Program:
     """Return the program in the variables z of an objective: the epigraph of the form, and the cone.
 
-    Images are divided by θ, so that their squares are of order one: ρ(σz₀) is a third of |f(σz₀)|, spread over the terms.
+    Images are divided by θ, so that their squares are of order one: ρ(σz₀) is a third of |f(σz₀)|, over all terms.
     """
     form, n = objective.form, objective.form.dim
     epigraph = form.scaled(objective.sigma).epigraph((objective.unit / (3.0 * form.terms)) ** 0.25)
