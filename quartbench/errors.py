@@ -20,16 +20,18 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
     return ProblemError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
 
 
-def whole_number(value: object, name: str, least: int = 1) -> int:
-    """Return ``value`` as an integer of at least ``least`` (3.0 is one, 3.5 and "3" are not)."""
+def whole_number(value: object, name: str, least: int = 1, most: int | None = None, why: str = "") -> int:
+    """Return ``value`` as an integer in [least, most] (3.0 is one; 3.5, "3" and True are not); ``why`` is the reason."""
     try:
-        number = int(value) if not isinstance(value, str) else least - 1
-        if number == value and number >= least:
-            return number
+        number = None if isinstance(value, str | bool | np.bool_) else int(value)
     except (TypeError, ValueError, OverflowError):
-        pass
-    wanted = "a positive integer" if least == 1 else f"an integer of at least {least}"
-    raise ProblemError(f"{name} must be {wanted}, found {value!r}")
+        number = None
+    if number is None or number != value:
+        raise ProblemError(f"{name} must be a whole number, found {value!r}")
+    if number < least or (most is not None and number > most):
+        wanted = f"at least {least}" if number < least else f"at most {most}"
+        raise ProblemError(f"{name} must be {wanted}{f' ({why})' if why else ''}, found {value}")
+    return number
 
 
 def any_array(value: object, name: str) -> np.ndarray:

@@ -5,27 +5,17 @@ Every refusal names the argument, what was found and what is needed; every probl
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 
 PROBLEM_SET = 1
 """Version of the generators: raised whenever the same arguments would give another problem than before."""
 
 PLANT_STREAM = 1
 """Second word of the seed of planted solutions, so that x* never repeats the draws that made its form."""
-
-
-def whole(name: str, value: object, least: int, most: int | None = None, why: str = "") -> int:
-    """Return ``value`` as an int in [least, most], or say what is wrong with it."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise ProblemError(f"{name} must be a whole number, found {value!r}")
-    if value < least or (most is not None and value > most):
-        wanted = f"at least {least}" if most is None or value < least else f"at most {most}"
-        raise ProblemError(f"{name} must be {wanted}{f' ({why})' if why else ''}, found {value}")
-    return int(value)
 
 
 def number(name: str, value: object, low: float, high: float, why: str = "", open_low: bool = False) -> float:
@@ -41,7 +31,7 @@ def number(name: str, value: object, low: float, high: float, why: str = "", ope
 
 def generator(seed: object, *stream: int) -> np.random.Generator:
     """Return numpy's default generator for a nonnegative whole seed (and a stream of that seed)."""
-    seed = whole("seed", seed, 0)
+    seed = whole_number(seed, "seed", 0)
     return np.random.default_rng([seed, *stream] if stream else seed)
 
 

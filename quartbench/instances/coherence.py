@@ -11,11 +11,11 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
-from quartbench.errors import ProblemError, unknown_name
+from quartbench.errors import ProblemError, unknown_name, whole_number
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
 
-from .arguments import generator, number, origin, whole
+from .arguments import generator, number, origin
 from .matrices import cholesky_basis, haar, impose, unit
 
 TOLERANCE = 1e-12  # on every leverage score of the generic rows: far inside the promised 1e-10
@@ -49,8 +49,8 @@ def coherent(
     peaks : int
         How many rows have leverage ``gamma``.
     """
-    n = whole("n", n, 1)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     scores = coherent_scores(m, n, gamma, peaks)
     cond = number("cond", cond, 1.0, 1e8)
     if not isinstance(kind, str) or kind not in KINDS:
@@ -67,7 +67,7 @@ def coherent_scores(m: int, n: int, gamma: float, peaks: int = 1) -> np.ndarray:
     gamma = number("gamma", gamma, 0.0, np.inf)
     if not n / m * (1.0 - 1e-12) <= gamma <= 1.0:  # n/m may come with a rounding error
         raise ProblemError(f"gamma must lie in [n/m, 1] = [{n / m:.12g}, 1], found {gamma!r}")
-    peaks = whole("peaks", peaks, 1, m)
+    peaks = whole_number(peaks, "peaks", 1, m)
     if peaks == m:
         if gamma > n / m * (1.0 + 1e-12):
             raise ProblemError(f"gamma must be n/m = {n / m!r} when all {m} rows are peaks, found {gamma!r}")

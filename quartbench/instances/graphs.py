@@ -14,11 +14,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import gamma
 
 from quartbench.cones import Centred
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.forms import GraphForm
 from quartbench.model import Problem
 
-from .arguments import PLANT_STREAM, generator, origin, whole
+from .arguments import PLANT_STREAM, generator, origin
 from .planted import plant, plant_at
 
 if TYPE_CHECKING:
@@ -113,14 +113,14 @@ def grid(side: int, dim: int = 3, seed: int = 0) -> Problem:
 
 def geometric_points(points: int, dim: int = 3, seed: int = 0) -> np.ndarray:
     """Return the points of :func:`geometric`, uniform in the unit cube, as a (points, dim) array."""
-    points, dim = whole("points", points, 2), whole("dim", dim, 1)
+    points, dim = whole_number(points, "points", 2), whole_number(dim, "dim", 1)
     return generator(seed).random((points, dim))
 
 
 def geometric_edges(points: int, dim: int = 3, degree: int = 10, seed: int = 0) -> np.ndarray:
     """Return the points·degree/2 shortest pairs of :func:`geometric_points`, plus short edges that connect them."""
     place = geometric_points(points, dim, seed)
-    degree = whole("degree", degree, 1, points - 1, why="points − 1 is the complete graph")
+    degree = whole_number(degree, "degree", 1, points - 1, why="points − 1 is the complete graph")
     from scipy.spatial import cKDTree  # a tenth of a second that importing the package need not wait for
 
     tree = cKDTree(place)
@@ -130,8 +130,8 @@ def geometric_edges(points: int, dim: int = 3, degree: int = 10, seed: int = 0) 
 
 def regular_edges(points: int, degree: int, seed: int = 0) -> np.ndarray:
     """Return a random connected simple graph with ``degree`` edges at every point."""
-    points = whole("points", points, 3)
-    degree = whole("degree", degree, 2, points - 1, why="a connected simple graph")
+    points = whole_number(points, "points", 3)
+    degree = whole_number(degree, "degree", 2, points - 1, why="a connected simple graph")
     if points * degree % 2:
         raise ProblemError(f"points·degree must be even (every edge has two ends), found {points}·{degree}")
     rng = generator(seed)
@@ -145,8 +145,8 @@ def regular_edges(points: int, degree: int, seed: int = 0) -> np.ndarray:
 
 def ring_edges(points: int, neighbours: int = 1) -> np.ndarray:
     """Return the edges {i, i+k mod points} for k = 1, …, ``neighbours``."""
-    points = whole("points", points, 3)
-    neighbours = whole("neighbours", neighbours, 1, (points - 1) // 2, why="2·neighbours < points")
+    points = whole_number(points, "points", 3)
+    neighbours = whole_number(neighbours, "neighbours", 1, (points - 1) // 2, why="2·neighbours < points")
     start = np.arange(points)
     hops = [np.stack([start, (start + k) % points], axis=1) for k in range(1, neighbours + 1)]
     return _canonical(np.concatenate(hops), points)
@@ -154,8 +154,8 @@ def ring_edges(points: int, neighbours: int = 1) -> np.ndarray:
 
 def barbell_edges(points: int, bridge: int = 1) -> np.ndarray:
     """Return two complete graphs, equal up to one point, and the path of ``bridge`` edges between them."""
-    points = whole("points", points, 4)
-    bridge = whole("bridge", bridge, 1, points - 3, why="at least two points in each bell")
+    points = whole_number(points, "points", 4)
+    bridge = whole_number(bridge, "bridge", 1, points - 3, why="at least two points in each bell")
     left = (points - bridge + 2) // 2
     right = left + bridge - 1  # first point of the second bell
     path = np.arange(left - 1, right)
@@ -165,14 +165,14 @@ def barbell_edges(points: int, bridge: int = 1) -> np.ndarray:
 
 def grid_edges(side: int, dim: int = 3) -> np.ndarray:
     """Return the edges between neighbours of the lattice {0, …, side−1}^dim, points numbered in C order."""
-    side, dim = whole("side", side, 2), whole("dim", dim, 1, 32)
+    side, dim = whole_number(side, "side", 2), whole_number(dim, "dim", 1, 32)
     lattice = np.arange(side**dim).reshape((side,) * dim)
     steps = (lattice.swapaxes(0, axis) for axis in range(dim))
     return _canonical(np.concatenate([np.stack([s[:-1].ravel(), s[1:].ravel()], axis=1) for s in steps]), side**dim)
 
 
 def _planted(points, dim, edges, seed, record):
-    form = GraphForm(whole("points", points, 2), whole("dim", dim, 1), edges)
+    form = GraphForm(whole_number(points, "points", 2), whole_number(dim, "dim", 1), edges)
     return plant(form, Centred(), generator(seed, PLANT_STREAM), record)
 
 

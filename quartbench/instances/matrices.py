@@ -10,11 +10,11 @@ from scipy import sparse as sp
 from scipy.linalg import solve_triangular
 
 from quartbench.cones import Orthant
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
 
-from .arguments import PLANT_STREAM, generator, number, origin, whole
+from .arguments import PLANT_STREAM, generator, number, origin
 from .planted import plant
 
 SMALL = 10**6
@@ -35,8 +35,8 @@ def spectrum(m: int, n: int, sigma_min: float, seed: int = 0) -> Problem:
     seed : int
         Seed of the rows and of c.
     """
-    n = whole("n", n, 1)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
     rng = generator(seed)
     rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
@@ -56,7 +56,7 @@ def blocks(m: int, n: int, rank: int, sigma_min: float = 0.1, seed: int = 0) -> 
     seed : int
         Seed of the rows and of c.
     """
-    m, n, rank = whole("m", m, 1), whole("n", n, 1), whole("rank", rank, 1)
+    m, n, rank = whole_number(m, "m", 1), whole_number(n, "n", 1), whole_number(rank, "rank", 1)
     if m * rank < n:
         raise ProblemError(f"m·rank must be at least n = {n}, or ρ is not positive definite; found {m}·{rank}")
     sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
@@ -80,8 +80,8 @@ def heavy_tailed(m: int, n: int, df: float = 2.0, seed: int = 0) -> Problem:
     seed : int
         Seed of the rows and of c.
     """
-    n = whole("n", n, 1)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     df = number("df", df, 0.5, 1e9)
     rng = generator(seed)
     rows = rng.standard_normal((m, n))
@@ -106,9 +106,9 @@ def sparse(m: int, n: int, density: float, seed: int = 0) -> Problem:
     seed : int
         Seed of the rows and of c.
     """
-    n = whole("n", n, 1)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
-    density = number("density", density, 1.0 / n, 1.0, why="1/n is one entry a row")
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
+    density = number("density", density, 1.0 / n, 1.0, why="1/n is one entry per row")
     rng = generator(seed)
     cover = np.arange(m) * n + rng.permutation(n)[np.arange(m) % n]
     others = bernoulli_positions(m * n, (density * n - 1.0) / (n - 1.0) if n > 1 else 0.0, rng)
@@ -136,8 +136,8 @@ def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: i
     seed : int
         Seed of the rows and of x*.
     """
-    n = whole("n", n, 2)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
+    n = whole_number(n, "n", 2)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
     active = number("active", active, 0.0, 1.0, open_low=True)
     rng = generator(seed)

@@ -8,10 +8,11 @@ from __future__ import annotations
 import numpy as np
 
 from quartbench.cones import Free
+from quartbench.errors import whole_number
 from quartbench.forms import ComplexForm
 from quartbench.model import Problem
 
-from .arguments import PLANT_STREAM, generator, origin, whole
+from .arguments import PLANT_STREAM, generator, origin
 from .planted import plant
 
 
@@ -25,8 +26,8 @@ def complex_gaussian(m: int, n: int, seed: int = 0) -> Problem:
     seed : int
         Seed of the rows and of x*.
     """
-    n = whole("n", n, 1)
-    m = whole("m", m, n, why="m ≥ n, or ρ is not positive definite")
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     parts = generator(seed).standard_normal((m, 2 * n)) * np.sqrt(0.5)
     record = origin("complex_gaussian", m=m, n=n, seed=int(seed))
     return plant(ComplexForm(parts.view(np.complex128)), Free(), generator(seed, PLANT_STREAM), record)
@@ -59,7 +60,7 @@ def diffraction_masks(n: int, masks: int, seed: int = 0) -> np.ndarray:
     b₁ is uniform on {1, −1, i, −i}; b₂ is √2/2 with probability 4/5 and √3 with probability 1/5. Hence E d = E d² = 0,
     E|d|² = 1 and E|d|⁴ = 2, as for a complex Gaussian; and no entry is zero.
     """
-    n, masks = whole("n", n, 1), whole("masks", masks, 1)
+    n, masks = whole_number(n, "n", 1), whole_number(masks, "masks", 1)
     rng = generator(seed)
     phase = np.array([1.0, 1.0j, -1.0, -1.0j])[rng.integers(0, 4, (masks, n))]
     return phase * np.where(rng.random((masks, n)) < 0.8, np.sqrt(0.5), np.sqrt(3.0))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quartbench.errors import ProblemError, unknown_name
+from quartbench.errors import ProblemError, unknown_name, whole_number
 from quartbench.forms import Form, TermForm
 
 #: Sketches have this many columns for each unit of ln m (ALGORITHMS §4).
@@ -122,6 +122,9 @@ def sketch_columns(form: TermForm, columns: object = None) -> int:
     """Return how many columns a sketch has: the number given, or 32 ln m."""
     if columns is None or columns == "gaussian":
         return max(1, int(np.ceil(COLUMNS_PER_LOG * np.log(max(form.terms, 2)))))
-    if isinstance(columns, bool) or not isinstance(columns, int | np.integer) or columns < 1:
-        raise ProblemError(f"sketch must be None, 'gaussian' or a positive number of columns, found {columns!r}")
-    return int(columns)
+    try:
+        return whole_number(columns, "sketch")
+    except ProblemError:
+        raise ProblemError(
+            f"sketch must be None, 'gaussian' or a positive number of columns, found {columns!r}"
+        ) from None

@@ -28,7 +28,7 @@ class AccelHomGD(Solver):
     ---------
     In a stage, from z_0 = y_0: y_{k+1} = argmin {⟨∇√ρ(z_k),y⟩ + ‖y − z_k‖²/(2t) : y ∈ K, ⟨c,y⟩ = 1} and
     z_{k+1} = y_{k+1} + k/(k+3)·(y_{k+1} − y_k). A stage ends after the steps of the schedule, or when its momentum
-    points uphill, ⟨∇√ρ(z_k), y_{k+1} − y_k⟩ > 0; the next starts at the better of its two ends. One pass an iteration:
+    points uphill, ⟨∇√ρ(z_k), y_{k+1} − y_k⟩ > 0; the next starts at the better of its two ends. One pass per iteration:
     it is at z_{k+1}, and gives the image of y_{k+1} too, as images are linear.
 
     Guarantee

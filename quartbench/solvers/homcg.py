@@ -18,7 +18,7 @@ SHRUNK = 1e-8
 
 @register("homcg")
 class HomCG(Solver):
-    """Homogenised conjugate gradients (Polak–Ribière+): two passes an iteration, no parameter, no factor needed.
+    """Homogenised conjugate gradients (Polak–Ribière+): two passes per iteration, no parameter, no factor needed.
 
     Problem
     -------

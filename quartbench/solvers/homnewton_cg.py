@@ -26,7 +26,7 @@ KEPT = 0.3
 
 @register("homnewton-cg")
 class HomNewtonCG(Solver):
-    """Homogenised Newton with conjugate gradients: for any form, one pass a product, no Hessian in memory.
+    """Homogenised Newton with conjugate gradients: for any form, one pass per product, no Hessian in memory.
 
     Problem
     -------

@@ -56,7 +56,7 @@ def test_the_certificate_is_true(rows, eps):
 def test_traces_are_as_accurate_as_they_claim(rows):
     form, tau = StackedForm(rows), np.random.default_rng(2).uniform(0.5, 2.0, 14)
     for accuracy in (1.0, 1e-12):  # Cholesky as long as it can, and QR
-        factor = form.weighted(tau, accuracy)
+        factor = form.weighted(tau, accuracy=accuracy)
         true = np.array([float(g) for g in exact_traces(rows, tau)])
         np.testing.assert_allclose(form.traces(factor), true, rtol=2 * factor.rounding + 1e-14)
 

@@ -227,7 +227,7 @@ def test_sweeps_remember_the_best_point():
         ({"p": np.nan}, "p must be a number above 1"),
         ({"eps": 0.0}, "eps must be a positive number"),
         ({"omega": 1.0}, "omega must be a number above 1"),
-        ({"max_sweeps": 0}, "max_sweeps must be a positive integer"),
+        ({"max_sweeps": 0}, "max_sweeps must be at least 1"),
         ({"method": "fixed-point"}, "'fixed-point' needs p < 2"),
         ({"method": "surrogate", "p": 1.5}, "'surrogate' is for p = 2"),
         ({"method": "mm", "sketch": 3}, "sketch needs the method 'auto' or 'relaxed'"),

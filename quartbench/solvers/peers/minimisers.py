@@ -162,7 +162,7 @@ class LBFGS(Minimiser):
 
     Algorithm
     ---------
-    Limited-memory quasi-Newton steps with a Wolfe line search. Two passes an evaluation.
+    Limited-memory quasi-Newton steps with a Wolfe line search. Two passes per evaluation.
 
     Guarantee
     ---------
@@ -204,7 +204,7 @@ class NewtonCG(Minimiser):
     Algorithm
     ---------
     Conjugate gradients on f̃''(z)p = −∇f̃(z) to a residual of min(½, ‖∇f̃‖₁^{1/2})‖∇f̃‖₁, then a Wolfe line search. Two
-    passes a product, two an evaluation.
+    passes per product, two per evaluation.
 
     Guarantee
     ---------
@@ -262,7 +262,7 @@ class TrustExact(Minimiser):
 
     Algorithm
     ---------
-    The Hessian is formed by BLAS-3, and the quadratic model minimised nearly exactly over ‖p‖ ≤ Δ. One pass a Hessian,
+    The Hessian is formed by BLAS-3, and the quadratic model minimised nearly exactly over ‖p‖ ≤ Δ. One pass per Hessian,
     two an evaluation.
 
     Guarantee
