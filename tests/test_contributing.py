@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-SOLVER, CLAIM = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
+SOLVER, FORM, CONE, CLAIM = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 
 
 def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
@@ -13,6 +13,16 @@ def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
     report = run_python(f"import sys; sys.path.insert(0, sys.argv[1])\n{command}", tmp_path)
     assert "'dense, free, uniform': " in report
     assert "steepest needs the whole space" in report
+
+
+def test_the_form_and_the_cone_of_the_recipes_pass_the_batteries(run_python, tmp_path):
+    (tmp_path / "smooth.py").write_text(FORM, encoding="utf-8")
+    (tmp_path / "rising.py").write_text(CONE, encoding="utf-8")
+    (form,) = re.findall(r'python -c "(from quartbench.testing import check_form.*?)"', TEXT)
+    (cone,) = re.findall(r'python -c "(from quartbench.testing import check_cone.*?)"', TEXT, flags=re.S)
+    path = "import sys; sys.path.insert(0, sys.argv[1])\n"
+    assert "'arrays and back'" in run_python(path + form, tmp_path)
+    assert "'projections'" in run_python(path + re.sub(r"\\\n\s*", "", cone), tmp_path)
 
 
 def test_the_claim_of_the_recipe_decides(run_python):

@@ -1,4 +1,4 @@
-"""Does code outside a kind's own file ask the interface only? No class of a form, metric or cone, no rows, no privates."""
+"""Does code outside a kind's own file ask the interface only? No class of a form or cone, no rows, no privates."""
 
 import ast
 from pathlib import Path

@@ -1,0 +1,169 @@
+"""Is what a prepared problem keeps made once, shared safely, and worth the same answers as a solve from scratch?"""
+
+import threading
+
+import numpy as np
+import pytest
+
+import quartbench as qb
+from quartbench import instances, testing
+from quartbench.errors import ProblemError
+from quartbench.forms import DenseForm, TermForm
+from quartbench.solvers import HomGD, Solver, prepared
+
+ROWS = np.random.default_rng(0).standard_normal((300, 70))
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Return the list to which every factor of B(τ) made from now on adds its precision."""
+    found, true = [], TermForm.weighted
+
+    def weighted(form, tau, precision="double", accuracy=1e-6):
+        found.append(precision)
+        return true(form, tau, precision, accuracy)
+
+    monkeypatch.setattr(TermForm, "weighted", weighted)
+    return found
+
+
+@pytest.mark.parametrize("name", testing.problems())
+def test_it_solves_as_solve_does(name):
+    problem = testing.problems()[name]
+    ready = qb.prepare(problem.form, problem.cone, rel_gap=1e-9)
+    for c in (problem.c, 3.0 * problem.c, 1e40 * problem.c):
+        wanted = qb.solve(qb.Problem(problem.form, c, problem.cone), rel_gap=1e-9)
+        found = ready.solve(c)
+        assert found.success
+        assert found.fun == pytest.approx(wanted.fun, rel=1e-14)
+        assert np.array_equal(found.x, wanted.x)
+        assert (found.nit, found.passes, found.message) == (wanted.nit, wanted.passes, wanted.message)
+        assert found.setup_time == 0.0  # paid when it was prepared
+
+
+def test_nothing_is_factored_twice(made):
+    form = qb.StackedForm(ROWS)
+    ready = qb.prepare(form, rel_gap=1e-8)
+    first = len(made)
+    rng = np.random.default_rng(1)
+    for _ in range(4):
+        assert ready.solve(rng.standard_normal(70)).success
+    assert (first, len(made)) == (1, 1)  # the metric of the method certifies as well
+    made.clear()
+    ready = qb.prepare(form, metric="identity", solver="accel-homgd")
+    assert made == []
+    for _ in range(3):
+        ready.solve(rng.standard_normal(70))
+    assert made == ["single"]  # the one that certifies, when the first certificate asked for it
+
+
+def test_the_form_is_checked_once(monkeypatch):
+    looked = []
+    monkeypatch.setattr(DenseForm, "_used_columns", lambda form: looked.append(1) or np.ones(form.dim, dtype=bool))
+    ready = qb.prepare(qb.StackedForm(ROWS))
+    for _ in range(3):
+        ready.solve(np.ones(70))
+    assert len(looked) == 1
+
+
+def test_a_start_near_the_solution_is_used():
+    problem = instances.spectrum(400, 80, 0.01, seed=1)
+    ready = qb.prepare(problem.form, solver="homgd", rel_gap=1e-8)
+    cold = ready.solve(problem.c)
+    warm = ready.solve(problem.c, start=cold.x)
+    assert warm.success
+    assert warm.nit <= 2 < cold.nit
+    with pytest.raises(ProblemError, match="start must have"):
+        ready.solve(problem.c, start=-cold.x)
+
+
+def test_threads_may_share_it():
+    form = qb.StackedForm(ROWS)
+    C = np.random.default_rng(2).standard_normal((8, 70))
+    wanted = [qb.solve(qb.Problem(form, c), rel_gap=1e-9).x for c in C]
+    ready = prepared.Prepared(form, rel_gap=1e-9)  # not even ready yet
+    found, gate = [None] * len(C), threading.Barrier(len(C))
+
+    def work(k):
+        gate.wait()
+        found[k] = ready.solve(C[k]).x
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(len(C))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, two in zip(found, wanted, strict=True):
+        assert np.array_equal(one, two)
+
+
+def test_one_solver_may_be_shared_by_threads_too():
+    auto = qb.solvers.Auto()
+    cases = {name: testing.problems()[name] for name in ("dense, free", "dense, second-order", "graph, centred")}
+    wanted = {name: qb.solve(problem).message for name, problem in cases.items()}
+    found = {}
+
+    def work(name):
+        for _ in range(5):
+            found[name] = qb.solve(cases[name], auto).message
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in cases]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == wanted
+    assert vars(auto) == {}
+
+
+def test_trivial_and_bad_right_hand_sides():
+    form = qb.StackedForm(ROWS)
+    ready = qb.prepare(form, qb.Orthant())
+    assert ready.solve(-np.ones(70)).status == "trivial"
+    assert ready.solve(np.ones(70)).success
+    for c, message in ((np.ones(69), "c must have shape"), (np.zeros(70), "c must not be zero")):
+        with pytest.raises(ProblemError, match=message):
+            ready.solve(c)
+    with pytest.raises(ProblemError, match="form must be a Form"):
+        qb.prepare(ROWS)
+    with pytest.raises(ProblemError, match="metric must have dimension 70, found 3"):
+        qb.prepare(form, metric=qb.Identity(3))
+    with pytest.raises(ProblemError, match="needs a diagonal metric"):
+        qb.prepare(form, qb.Orthant(), metric="uniform")
+    with pytest.raises(ProblemError, match="rel_gap must be positive"):
+        ready.solve(np.ones(70), rel_gap=-1.0)
+
+
+def test_a_metric_of_the_user_is_checked_once_and_certifies(made):
+    form = qb.StackedForm(ROWS)
+    own, other = form.weighted(np.ones(300)), qb.StackedForm(2.0 * ROWS).weighted(np.ones(300))
+    made.clear()
+    assert qb.prepare(form, metric=own, solver="homgd").solve(np.ones(70)).success
+    assert made == []
+    assert qb.prepare(form, metric=other, solver="homgd").solve(np.ones(70)).success
+    assert made == ["single"]  # B(τ) of other rows certifies nothing here
+
+
+def test_a_plan_is_made_once_for_many_right_hand_sides():
+    planned = []
+
+    class Planning(HomGD):
+        def planned(self, problem, metric, rel_gap):
+            planned.append(rel_gap)
+            return self
+
+    ready = qb.prepare(qb.StackedForm(ROWS), solver=Planning(), rel_gap=1e-5)
+    for _ in range(3):
+        assert ready.solve(np.ones(70)).success
+    assert planned == [1e-5]
+
+
+def test_a_class_with_iterates_alone_is_a_solver():
+    class Bare:
+        def iterates(self, problem, metric, start):
+            return iter([next(HomGD().iterates(problem, metric, start))])
+
+    for given in (Bare, Bare()):
+        result = qb.solve(qb.Problem(qb.StackedForm(ROWS), np.ones(70)), given, rel_gap=1e-9)
+        assert (result.solver, result.status) == ("bare", "stalled")
+    assert not isinstance(Bare(), Solver)
