@@ -21,7 +21,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
 
 
 def whole_number(value: object, name: str, least: int = 1, most: int | None = None, why: str = "") -> int:
-    """Return ``value`` as an integer in [least, most] (3.0 is one; 3.5, "3" and True are not); ``why`` is the reason."""
+    """Return ``value`` as an integer in [least, most] (3.0 is one; 3.5, "3" and True are not); ``why`` says why."""
     try:
         number = None if isinstance(value, str | bool | np.bool_) else int(value)
     except (TypeError, ValueError, OverflowError):

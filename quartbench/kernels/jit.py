@@ -80,7 +80,7 @@ class _Crowd(threading.local):
 
 _crowd = _Crowd()
 
-#: By kernel and binary order of magnitude of the work: how often one thread has done it, and its least seconds per unit.
+#: By kernel and binary order of magnitude of the work: how often one thread did it, and its least seconds per unit.
 _alone: dict[tuple[object, int], tuple[int, float]] = {}
 
 

@@ -40,8 +40,8 @@ class Clarabel(Solver):
 
     Algorithm
     ---------
-    A primal-dual interior-point method with one sparse LDL factor per step. It shows no point before its last, so that an
-    iterate is a whole solve, the next one a hundred times tighter. Passes count one for building the program and two
+    A primal-dual interior-point method with one sparse LDL factor per step. It shows no point before its last, so that
+    an iterate is a whole solve, the next one a hundred times tighter. Passes count one for building the program and two
     for the residuals of a step; what its factors cost is not in them.
 
     Guarantee

@@ -262,8 +262,8 @@ class TrustExact(Minimiser):
 
     Algorithm
     ---------
-    The Hessian is formed by BLAS-3, and the quadratic model minimised nearly exactly over ‖p‖ ≤ Δ. One pass per Hessian,
-    two an evaluation.
+    The Hessian is formed by BLAS-3, and the quadratic model minimised nearly exactly over ‖p‖ ≤ Δ. One pass per
+    Hessian, two per evaluation.
 
     Guarantee
     ---------
