@@ -64,7 +64,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
@@ -126,8 +125,8 @@ class Exact(Protocol):
         """Return Mz as it comes."""
 
 
-#: From a form and the vector w that λ misses, a μ with Mᵀμ ≈ w.
-Correction = Callable[[Exact, np.ndarray], np.ndarray]
+#: From a form, the part w of the residual that counts and the residual itself, a μ with Mᵀμ ≈ w.
+Correction = Callable[[Exact, np.ndarray, np.ndarray], np.ndarray]
 
 
 # The two numbers ------------------------------------------------------------------------------------------------------
@@ -337,7 +336,7 @@ class Factor:
         y = scipy.linalg.cho_solve((self._lower, True), v, check_finite=False)
         return self._share * (y if self._basis is None else self._basis @ y) / self.unit
 
-    def correction(self, form: Exact, w: np.ndarray) -> np.ndarray:
+    def correction(self, form: Exact, w: np.ndarray, r: np.ndarray) -> np.ndarray:
         """Return μ = Mz with Mᵀμ ≈ w: it treats all terms alike."""
         return form.plain_image(self.solve(w))
 
@@ -345,6 +344,10 @@ class Factor:
         """Return Xᵀw, as it comes."""
         v = w / self.unit
         return v if self._columns is None else self._columns @ v
+
+    def basis(self) -> np.ndarray:
+        """Return X."""
+        return np.diag(1.0 / self.unit) if self._basis is None else self._basis / self.unit[:, None]
 
     def columns(self, matrix: np.ndarray) -> np.ndarray:
         """Return the rows of a matrix times X, as they come."""
@@ -387,15 +390,58 @@ class Curvature:
         products = (image[:, None] * self._rows).reshape(-1, rank, self._support.size).sum(axis=1)
         hessian = 4.0 * (self._rows.T * squares) @ self._rows + 8.0 * products.T @ products
         hessian[np.diag_indices_from(hessian)] += 1e-15 * np.trace(hessian)
-        self._lower = scipy.linalg.cho_factor(hessian, lower=True, check_finite=False)
+        self._hessian, self._lower = hessian, scipy.linalg.cho_factor(hessian, lower=True, check_finite=False)
 
-    def correction(self, form: Exact, w: np.ndarray) -> np.ndarray:
+    def correction(self, form: Exact, w: np.ndarray, r: np.ndarray) -> np.ndarray:
         """Return μ with Mᵀμ ≈ w on the support."""
         inner = self._factor.inner(w[self._support])
-        along = self._rows @ scipy.linalg.cho_solve(self._lower, inner, check_finite=False)
+        return self._weights(scipy.linalg.cho_solve(self._lower, inner, check_finite=False))
+
+    def _weights(self, y: np.ndarray) -> np.ndarray:
+        along = self._rows @ y
         out = np.empty_like(along)
         images.hessian_weights(self._image, along, self._rank, out)
         return out
+
+
+class BoundaryCurvature(Curvature):
+    """Corrections along the boundary of the second-order cone, where r ≈ −νJx, J = diag(1, −1, …).
+
+    What is left then is to be −ν'Jx' with x' = x + e on the boundary too, r − ρ''(x)e = −(ν + δ)J(x + e): Newton's
+    equations
+
+        (ρ''(x) − νJ)e − δJx = r + νJx,    ⟨Jx,e⟩ = −½⟨x,Jx⟩,
+
+    with x moved along from one correction to the next. A w near P_K(r) alone does not turn the normal, and is short
+    by the first power of the distance of x from the minimiser.
+    """
+
+    def __init__(self, matrix: np.ndarray, rank: int, image: np.ndarray, x: np.ndarray) -> None:
+        super().__init__(matrix, rank, image)
+        self._x = x
+        self._signs = np.where(np.arange(x.size) == 0, 1.0, -1.0)
+        basis = self._factor.basis()
+        self._turned = (basis.T * self._signs) @ basis
+        self._basis = basis
+
+    def correction(self, form: Exact, w: np.ndarray, r: np.ndarray) -> np.ndarray:
+        """Return μ with r − Mᵀμ near the boundary of the polar cone."""
+        normal = self._signs * self._x
+        multiplier = max(-(normal @ r) / (normal @ normal), 0.0)
+        inner, n = self._factor.inner(normal), self._x.size
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = self._hessian - multiplier * self._turned
+        system[:n, n] = system[n, :n] = -inner
+        right = np.append(self._factor.inner(r) + multiplier * inner, 0.5 * (normal @ self._x))
+        scale = np.abs(inner).max() / np.sqrt(np.trace(self._hessian) / n)  # of the last equation, for the pivots
+        system[n] /= scale
+        right[n] /= scale
+        try:
+            y = np.linalg.solve(system, right)[:n]
+        except np.linalg.LinAlgError:
+            return super().correction(form, w, r)
+        self._x = self._x + self._basis @ y
+        return self._weights(y)
 
 
 def factor_of_rows(matrix: np.ndarray, rank: int = 1, sample: int | None = None, seed: int = 0) -> Factor | None:
@@ -553,7 +599,7 @@ class Tree:
         root = math.sqrt(power)
         return _finite(root * math.sqrt(root) * (1.0 + 8.0 * U))
 
-    def correction(self, form: Exact, w: np.ndarray) -> np.ndarray:
+    def correction(self, form: Exact, w: np.ndarray, r: np.ndarray) -> np.ndarray:
         """Return the flow along the tree that carries w to the root, as it comes."""
         points = w.reshape(self.shape)
         flows = exact.subtree_sums(self.order, self.parents, points - points.mean(axis=0))
@@ -648,8 +694,8 @@ def improve(
         if turn == rounds or not ways:
             break
         if turn < 2 or rest < before:
-            before, kept, left = rest, weights, w.hi + w.lo
-        weights = exact.add(*kept, ways[0](form, left))
+            before, kept, left = rest, weights, (w.hi + w.lo, r.hi + r.lo)
+        weights = exact.add(*kept, ways[0](form, *left))
     return best
 
 
@@ -680,21 +726,33 @@ def certify_rows(
         x = np.maximum(x, 0.0)
     elif cone == "second-order":
         x = into_second_order(x)
-    value, lower = math.inf, -math.inf
     image = scaled.image(x)
+    value, lower = upper_value(image, rank, exact.dot(c, x)), -math.inf
     factor = factor_of_rows(scaled.matrix, rank) if factor is None else factor
-    if factor is None:
-        value = upper_value(image, rank, exact.dot(c, x))
-    else:
-        ways = [factor.correction]
-        with suppress(np.linalg.LinAlgError):
-            support = np.flatnonzero(x > 0.0) if cone == "orthant" else None
-            ways.insert(0, Curvature(scaled.matrix, rank, image.hi, support).correction)
+    if factor is not None:
         outside = {"free": outside_free, "orthant": outside_orthant, "second-order": outside_second_order}[cone]
-        value, lower, _ = certify(scaled, c, x, factor, outside, _shifts(cone, c, x, image, rank, factor), ways, 6)
+        tries = [
+            (shift, [*_curvatures(cone, scaled.matrix, rank, image.hi, x, turned), factor.correction])
+            for shift in _shifts(cone, c, x, image, rank, factor)
+            for turned in ((False, True) if cone == "second-order" and shift is None else (False,))
+        ]
+        weights = exact.cubic_weights(image.hi, image.lo, rank)
+        lower = max(improve(scaled, c, weights, factor, outside, shift, ways, 6) for shift, ways in tries)
     return np.ldexp(x, x_power), Certificate(
         up(_ldexp(value, f_power)), -up(_ldexp(-lower, f_power)), relative_gap(value, lower)
     )
+
+
+def _curvatures(
+    cone: str, matrix: np.ndarray, rank: int, image: np.ndarray, x: np.ndarray, turned: bool
+) -> list[Correction]:
+    try:
+        if turned:
+            return [BoundaryCurvature(matrix, rank, image, x).correction]
+        support = np.flatnonzero(x > 0.0) if cone == "orthant" else None
+        return [Curvature(matrix, rank, image, support).correction]
+    except np.linalg.LinAlgError:  # no curvature at zero, or rows that are too nearly dependent
+        return []
 
 
 def _shifts(
