@@ -40,6 +40,9 @@ kernel = _compiled(FASTMATH)
 parallel_kernel = _compiled(FASTMATH, parallel=True)
 #: For indirect addressing: free to reorder a sum, LLVM would gather into vectors, slower than one entry after another.
 gather_kernel = _compiled({"contract"})
+#: Every operation rounds once, in the order written: what error-free transformations and rigorous bounds need.
+strict_kernel = _compiled(set())
+strict_parallel_kernel = _compiled(set(), parallel=True)
 
 
 def thread_count(work: float, pieces: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from . import gram, graph, images, projections, rows, sparse, steps
+from . import exact, gram, graph, images, projections, rows, sparse, steps
 from .jit import LAYER, shares
 
 Task = tuple[str, Callable[[], object]]
@@ -15,7 +15,7 @@ Task = tuple[str, Callable[[], object]]
 
 def tasks() -> list[Task]:
     """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
-    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections(), *_steps()]
+    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections(), *_steps(), *_exact()]
     return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
 
 
@@ -119,3 +119,43 @@ def _steps() -> Iterator[Task]:
     yield _task(steps.slice_step, x, x, x, 1.0, x, x, 1.0, 1.0)
     yield _task(steps.extrapolate, x, x, 0.5, x)
     yield _task(steps.accelerated_step, x, x, x, 1.0, x, x, 1.0, 1.0, x, 0.5)
+
+
+def _exact() -> Iterator[Task]:
+    x, s, bounds = np.ones(3), np.ones(4), shares(4, 2)
+    for dtype in (np.float64, np.float32):
+        a, of = np.ones((4, 3), dtype=dtype), np.dtype(dtype).name
+        yield _task(exact.image, a, x, of=of)
+        yield _task(exact.image_parallel, a, x, bounds, of=of)
+        yield _task(exact.residual, a, x, s, s, of=of)
+        yield _task(exact.residual_parallel, a, x, s, s, bounds, of=of)
+        yield _task(exact.image_bounded, a, x, of=of)
+        yield _task(exact.image_bounded_parallel, a, x, bounds, of=of)
+        yield _task(exact.residual_bounded, a, x, s, of=of)
+        yield _task(exact.residual_bounded_parallel, a, x, s, bounds, of=of)
+    pairs, point = np.ones((2, 4)), np.ones(4)
+    yield _task(exact.image_complex, pairs, point)
+    yield _task(exact.image_complex_parallel, pairs, point, shares(2, 2))
+    yield _task(exact.residual_complex, pairs, point, s, s)
+    yield _task(exact.residual_complex_parallel, pairs, point, s, s, shares(2, 2))
+    matrix = sp.csr_matrix(np.ones((4, 3)))
+    csr = (matrix.data, matrix.indices, matrix.indptr)
+    yield _task(exact.image_sparse, *csr, x)
+    yield _task(exact.image_sparse_parallel, *csr, x, bounds)
+    yield _task(exact.residual_sparse, *csr, x, s, s)
+    yield _task(exact.residual_sparse_parallel, *csr, x, s, s, bounds)
+    heads, tails, vertices, flow = np.array([0, 1]), np.array([1, 2]), np.ones((3, 2)), np.ones(4)
+    yield _task(exact.image_edges, heads, tails, vertices)
+    yield _task(exact.image_edges_parallel, heads, tails, vertices, shares(2, 2))
+    yield _task(exact.residual_edges, heads, tails, vertices, flow, flow)
+    lists = np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1])
+    yield _task(exact.residual_edges_parallel, heads, *lists, vertices, flow, flow, shares(3, 2))
+    yield _task(exact.subtree_sums, np.arange(3), np.array([0, 0, 1]), vertices)
+    yield _task(exact.dot, x, x)
+    yield _task(exact.total, x)
+    yield _task(exact.norm, x, np.zeros(3))
+    yield _task(exact.norm_upper, x, x, x)
+    yield _task(exact.quartic, s, s, s, 2)
+    yield _task(exact.dual_power, s, s, 2)
+    yield _task(exact.cubic_weights, s, s, 2)
+    yield _task(exact.add, s, s, s)
