@@ -15,6 +15,8 @@ import scipy.sparse as sp
 from scipy.optimize import brentq
 
 from quartbench.errors import ProblemError
+from quartbench.kernels import exact
+from quartbench.linalg.known import Known, U, raised
 from quartbench.metrics import Cholesky, Identity, Metric
 from quartbench.registry import Registry
 
@@ -124,9 +126,46 @@ class Cone:
         return onto
 
     def polar_contains(self, c: np.ndarray) -> bool:
-        """Say whether ⟨c,x⟩ ≤ 0 on all of K, up to rounding: then 0 is the minimiser."""
-        unit = c / np.abs(c).max()  # of moderate size: squares of 1e±200 would say that every c is in the polar cone
-        return bool(np.linalg.norm(self.euclidean(unit)) <= 1e-14 * np.linalg.norm(unit))
+        """Say whether ⟨c,x⟩ ≤ 0 on all of K: then 0 is the minimiser. Where only the projection tells, it must be 0."""
+        return not self.euclidean(c / np.abs(c).max()).any()
+
+    # What is proved -----------------------------------------------------------------------------------------------------
+
+    def inside(self, x: np.ndarray) -> np.ndarray:
+        """Return x, or a point of K next to it: in exact arithmetic where a kind can, to rounding elsewhere."""
+        return self.euclidean(x)
+
+    def inner(self, c: np.ndarray, x: np.ndarray) -> tuple[float, float, float]:
+        """Return ⟨c,Px⟩ for the projection Px of x, as a pair with its bound; on cones that x is in, ⟨c,x⟩."""
+        return exact.dot(c, x)
+
+    def outside(self, r: Known, shift: np.ndarray | None = None) -> Known:
+        """Return a w with r − w in the polar cone, near P_K(shift + r) − shift: what of r can matter on K.
+
+        By default what a projection leaves outside the polar cone, and the rounding of projections, count as unknown.
+        """
+        rest = r.rounded if shift is None else shift + r.rounded
+        w = self.euclidean(rest) if shift is None else self.euclidean(rest) - shift
+        left = float(np.linalg.norm(self.euclidean(r.rounded - w)))
+        left += 16.0 * U * float(np.linalg.norm(rest)) * math.sqrt(rest.size)
+        return Known(w, np.zeros_like(w), raised(r.error, np.full_like(w, left)))
+
+    def shifts(self, c: np.ndarray, x: np.ndarray, rho: float, unit: np.ndarray) -> list[np.ndarray | None]:
+        """Return shifts to try: multiples of x of the order of the Hessian, with which w is r where x is inside.
+
+        ``unit`` is the size of each column of the rows.
+        """
+        if not x.any():
+            return [None]
+        return [None, 0.4 * rho / float(x @ x) * x]
+
+    def support(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the coordinates in which a point may move inside K to first order; None for all."""
+        return None
+
+    def mirror(self, x: np.ndarray) -> np.ndarray | None:
+        """Return the signs J with K = {⟨x,Jx⟩ ≥ 0, x₀ ≥ 0} where x lies on its curved boundary; None elsewhere."""
+        return None
 
     # How a search direction stays inside ------------------------------------------------------------------------------
 

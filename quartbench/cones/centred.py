@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
-from quartbench.kernels import projections
+from quartbench.kernels import exact, projections
+from quartbench.linalg.known import Known, U, raised
 
 from .base import Cone, Conic, register_cone
 
@@ -64,6 +65,34 @@ class Centred(Cone):
         solved = np.stack([metric.solve(np.ascontiguousarray(column)) for column in normals.T], axis=1)
         inverse = np.linalg.inv(normals.T @ solved)
         return lambda x: x - solved @ (inverse @ x.reshape(self.shape).sum(axis=0))
+
+    def polar_contains(self, c):
+        """Say whether all points of c are the same: then c is orthogonal to all centred points."""
+        points = c.reshape(self.shape)
+        return bool((points == points[0]).all())
+
+    def inner(self, c, x):
+        """Return ⟨c,Px⟩ = ⟨c,x⟩ − Σ (Σc)(Σx)/N, coordinate by coordinate, as a pair with its bound."""
+        hi, lo, error = exact.dot(c, x)
+        lost = 0.0
+        for a, b in zip(c.reshape(self.shape).T, x.reshape(self.shape).T, strict=True):
+            (c_hi, c_lo, c_error), (x_hi, x_lo, x_error) = exact.total(a.copy()), exact.total(b.copy())
+            c_size, x_size = abs(c_hi + c_lo) + c_error, abs(x_hi + x_lo) + x_error
+            lost += (c_hi + c_lo) * (x_hi + x_lo) / self.shape[0]
+            # Five roundings of the product, one of the sum, and what the totals are not known by.
+            error += (8.0 * U * c_size * x_size + c_error * x_size + c_size * x_error) / self.shape[0]
+            error += 2.0 * U * abs(lost)
+        return hi, lo - lost, 1.01 * error + 2.0 * U * (abs(lo) + abs(lost))
+
+    def outside(self, r, shift=None):
+        """Return r less translations, so that hardly any is left: they are orthogonal to all centred points."""
+        mean = np.broadcast_to(r.rounded.reshape(self.shape).mean(axis=0), self.shape).reshape(-1)
+        hi, lo = exact.add(r.hi, r.lo, -mean)
+        return Known(hi, lo, raised(r.error, 4.0 * U * U * (np.abs(r.hi) + np.abs(mean))))
+
+    def shifts(self, c, x, rho, unit):
+        """Return none: all of a residual in the subspace counts."""
+        return [None]
 
     def conic(self, dim):
         """Return Xᵀ1 = 0."""

@@ -31,6 +31,18 @@ class Free(Cone):
         normal = normal / (c @ normal)
         return lambda y: y + (1.0 - c @ y) * normal
 
+    def polar_contains(self, c):
+        """Say whether c is zero."""
+        return not c.any()
+
+    def outside(self, r, shift=None):
+        """Return all of r."""
+        return r
+
+    def shifts(self, c, x, rho, unit):
+        """Return none: all of a residual counts."""
+        return [None]
+
     def conic(self, dim):
         """Return no condition at all."""
         return Conic(sp.csr_matrix((0, dim)), [])

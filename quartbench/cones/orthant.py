@@ -9,6 +9,7 @@ import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
 from quartbench.kernels import projections
+from quartbench.linalg.known import exactly, raised
 from quartbench.linalg.quadratic import bounded_minimiser
 from quartbench.metrics import Cholesky
 
@@ -43,6 +44,25 @@ class Orthant(Cone):
         self.require_metric(metric)
         c, diagonal = np.array(c), np.array(metric.diagonal)  # read-only arrays would compile the kernel anew
         return lambda y: projections.orthant_slice(y, c, diagonal)
+
+    def polar_contains(self, c):
+        """Say whether no entry of c is positive."""
+        return bool((c <= 0.0).all())
+
+    def outside(self, r, shift=None):
+        """Return a w ≥ r: max(r, −shift), for a shift ≥ 0 that is zero where x is."""
+        top = raised(r.hi, raised(r.lo, r.error))
+        return exactly(np.maximum(top, 0.0 if shift is None else -shift))
+
+    def shifts(self, c, x, rho, unit):
+        """Return none, one of the order of the Hessian in units of the columns, and all where x is positive."""
+        if not x.any():
+            return [None]
+        return [None, 0.4 * rho / float(np.sum((unit * x) ** 2)) * unit**2 * x, np.where(x > 0.0, 1e300, 0.0)]
+
+    def support(self, x):
+        """Return where x is positive."""
+        return np.flatnonzero(x > 0.0)
 
     def free(self, point, r):
         """Return all coordinates but those at zero that r pushes out."""

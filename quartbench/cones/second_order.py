@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
-from quartbench.kernels import projections
+from quartbench.kernels import exact, projections
+from quartbench.linalg.known import U, exactly, raised, up
 
 from .base import Cone, Conic, register_cone, rms
 
@@ -40,6 +44,45 @@ class SecondOrder(Cone):
         c = np.array(c)
         return lambda y: projections.second_order_slice(y, c)
 
+    def polar_contains(self, c):
+        """Say whether −c is in the cone, exactly."""
+        return contains(-c)
+
+    def inside(self, x):
+        """Return x, or where it is outside a copy whose first entry is the norm of the others, rounded up."""
+        if contains(x):
+            return x
+        x = x.copy()
+        x[0] = up(math.fsum(exact.norm(np.ascontiguousarray(x[1:]), np.zeros(x.size - 1))))
+        return x
+
+    def outside(self, r, shift=None):
+        """Return a w with w − r in the cone: P(shift + r) − shift, its first entry raised for rounding.
+
+        K° = −K, so w₀ ≥ r₀ + ‖w_v − r_v‖ is what must be proved, in twice the precision: on the boundary both are large
+        and their sum is small.
+        """
+        w = projections.second_order(r.rounded if shift is None else shift + r.rounded)
+        if shift is not None:
+            w = w - shift
+        hi, lo = exact.add(-r.hi[1:], -r.lo[1:], w[1:])
+        # The pairs of w_v − r_v carry two roundings of their second parts: 4u² of the sizes is more than enough.
+        error = raised(r.error[1:], 4.0 * U * U * (np.abs(r.hi[1:]) + np.abs(w[1:])))
+        distance = exact.norm(hi, lo)
+        spread = exact.norm_upper(error, np.zeros_like(error), np.zeros_like(error))
+        w[0] = up(math.fsum([r.hi[0], r.lo[0], r.error[0], *distance, spread]))
+        return exactly(w)
+
+    def shifts(self, c, x, rho, unit):
+        """Return none, one of the order of the Hessian, and a large one along the boundary."""
+        if not x.any():
+            return [None]
+        return [None, 0.4 * rho / float(x @ x) * x, 1e3 * np.abs(c).max() / np.abs(x).max() * x]
+
+    def mirror(self, x):
+        """Return (1, −1, …, −1)."""
+        return np.where(np.arange(x.size) == 0, 1.0, -1.0)
+
     def inequality(self):
         """Return s − ‖v‖ and its gradient."""
         return (
@@ -57,3 +100,15 @@ class SecondOrder(Cone):
         point[0] = np.linalg.norm(point[1:])
         opposite = np.concatenate([point[:1], -point[1:]])
         return point, 0.5 * rms(gradient(point)) / rms(point) * opposite
+
+
+def contains(x: np.ndarray) -> bool:
+    """Say whether ‖v‖ ≤ s for x = (s, v), exactly."""
+    if not x[0] >= 0.0:
+        return False
+    x = np.ldexp(x, -math.frexp(float(np.abs(x).max()))[1])  # squares of 1e±200 would leave the range
+    hi, lo, error = exact.norm(np.ascontiguousarray(x[1:]), np.zeros(x.size - 1))
+    excess = math.fsum([hi, lo, -x[0]])
+    if abs(excess) > 2.0 * error:
+        return excess < 0.0
+    return Fraction(float(x[0])) ** 2 >= sum(Fraction(float(v)) ** 2 for v in x[1:])

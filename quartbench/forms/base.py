@@ -15,6 +15,7 @@ import scipy.sparse as sp
 
 from quartbench.cones import Cone, Free
 from quartbench.errors import ProblemError, any_array
+from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
 from quartbench.registry import Registry
 
@@ -314,8 +315,8 @@ class Form:
 
     def dual_bound(
         self, image: Image, gradient: np.ndarray, residual: np.ndarray, metric: Metric | None, refine: int
-    ) -> float:
-        """Return a lower bound on −ρ*(∇ρ(x) + residual), which is f* where that is c, up to rounding.
+    ) -> tuple[float, Any]:
+        """Return an estimate of −ρ*(∇ρ(x) + residual), at most f* where that is c, and the dual point that gives it.
 
         Parameters
         ----------
@@ -333,6 +334,46 @@ class Form:
     def rounding_noise(self, x: np.ndarray, image: Image, gradient: np.ndarray, enough: float) -> float:
         """Return the root sum of squares of the products that ρ(x) adds up, or any bound on it up to ``enough``."""
         return float(np.linalg.norm(gradient * x))
+
+    # Proofs: numbers with bounds that hold in exact arithmetic, on the rows as they are stored, whatever the scale -----
+
+    def known_image(self, x: np.ndarray, exact: bool = True) -> Known:
+        """Return the image of a flat point with bounds on its rounding: of twice the precision, or of plain sums."""
+        raise NotImplementedError
+
+    def known_residual(self, c: np.ndarray, hi: np.ndarray, lo: np.ndarray, exact: bool = True) -> Known:
+        """Return c − Mᵀλ for a dual point λ = hi + lo with bounds on its rounding."""
+        raise NotImplementedError
+
+    def known_value(self, image: Known) -> float:
+        """Return a number that is at least ρ, for every image within its bounds."""
+        raise NotImplementedError
+
+    def dual_start(self, image: Known) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dual point of x, λ with Mᵀλ ≈ ∇ρ(x), as a pair."""
+        raise NotImplementedError
+
+    def dual_size(self, hi: np.ndarray, lo: np.ndarray) -> float:
+        """Return a number that is at least N(Mᵀλ) = max {⟨Mᵀλ,x⟩ : ρ(x) ≤ 1}, λ = hi + lo."""
+        raise NotImplementedError
+
+    def twin_image(self, x: np.ndarray) -> Image:
+        """Return the image on the rows as they are stored, unscaled and uncounted: for corrections of dual points."""
+        return self._image(x)
+
+    def proof(self) -> Any:
+        """Return what bounds N(w) = max {⟨w,x⟩ : ρ(x) ≤ 1}, by ``norm``, and corrects dual points; made once.
+
+        None where nothing is known: then no bound on f* is claimed.
+        """
+        if "proof" not in self._kept:
+            twin = self.twin()
+            twin.scale = 1.0
+            self._kept["proof"] = twin._proof()
+        return self._kept["proof"]
+
+    def _proof(self) -> Any:
+        return None
 
     # What others are given --------------------------------------------------------------------------------------------
 

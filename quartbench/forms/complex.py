@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 
 from quartbench.errors import ProblemError, complex_array
+from quartbench.kernels import exact as exact_
 from quartbench.kernels import rows
 from quartbench.kernels.jit import shares, thread_count, together
+from quartbench.linalg.known import Known
 from quartbench.runtime.blas import blas_threads
 
 from .base import register_form
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored, mixed
 from .plain import ComplexPlain
+from .proof import SAMPLE, Iterated, factor_of_rows
 from .reading import SURVEY_BYTES, survey
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
@@ -162,6 +165,35 @@ class ComplexForm(TermForm):
         """Return ρ''(x) by BLAS-3 on real row blocks. One pass."""
         with blas_threads(self.terms * self.dim**2):
             return gram_of_real_blocks(self.mixed_blocks(image), self.dim)
+
+    def known_image(self, x, exact=True):
+        """Return (re, im) of ⟨qᵢ,x⟩ with proven bounds, always in twice the precision. One pass."""
+        self._read()
+        parts = self._parts()
+        if parts == 1:
+            return Known(*exact_.image_complex(self._reals, x))
+        return Known(*together(exact_.image_complex_parallel, self._work, self._reals, x, self._bounds(parts)))
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c − Σ (hi + lo)ᵢqᵢ with proven bounds, always in twice the precision. One pass."""
+        self._read()
+        parts = self._parts()
+        if parts == 1:
+            return Known(*exact_.residual_complex(self._reals, c, hi, lo))
+        return Known(
+            *together(exact_.residual_complex_parallel, self._work, self._reals, c, hi, lo, self._bounds(parts))
+        )
+
+    def _proof(self):
+        if not self.factorable:
+            return Iterated(self)
+        sample, rows = SAMPLE * self.columns, self.rows
+        for terms in ([sample] if self.terms > 1.5 * sample else []) + [self.terms]:
+            picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
+            found = factor_of_rows(_embedded(rows[picked]), 2, of=self.terms)
+            if found is not None:
+                return found
+        return None
 
     def _check_definite(self) -> None:
         """Raise where there are fewer measurements than unknowns."""

@@ -7,11 +7,13 @@ import math
 import numpy as np
 
 from quartbench.errors import ProblemError
+from quartbench.kernels import exact as exact_
 from quartbench.kernels import rows
 from quartbench.runtime.blas import blas_threads
 
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored
 from .plain import DensePlain
+from .proof import SAMPLE, bounded, factor_of_rows
 from .reading import SURVEY_BYTES, survey
 from .stacked import StackedForm
 from .terms import FACTOR
@@ -127,6 +129,39 @@ class DenseForm(StackedForm):
                 return gram_of_real_blocks(self.mixed_blocks(image), self.dim)
             self._read()
             return gram_of_rows(self.rows, math.sqrt(12.0) * self.scale * np.abs(image), single=False)
+
+    def known_image(self, x, exact=True):
+        """Return Mx with proven bounds. One pass."""
+        self._read()
+        parts = self._parts()
+        serial, parallel = (
+            (exact_.image, exact_.image_parallel) if exact else (exact_.image_bounded, exact_.image_bounded_parallel)
+        )
+        if parts == 1:
+            found = serial(self.rows, x)
+        else:
+            found = self._together(parallel, self.rows, x, self._shares(self.rows.shape[0], parts))
+        return bounded(found)
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c − Mᵀ(hi + lo) with proven bounds. One pass."""
+        self._read()
+        parts = self._parts()
+        exact = exact or lo.any()
+        serial, parallel = (
+            (exact_.residual, exact_.residual_parallel)
+            if exact
+            else (exact_.residual_bounded, exact_.residual_bounded_parallel)
+        )
+        arguments = (self.rows, c, hi, lo) if exact else (self.rows, c, hi)
+        if parts == 1:
+            return bounded(serial(*arguments))
+        return bounded(self._together(parallel, *arguments, self._shares(self.rows.shape[0], parts)))
+
+    def _proof(self):
+        sample = SAMPLE * self.dim
+        found = factor_of_rows(self.rows, self.rank, sample) if self.terms > 1.5 * sample else None
+        return found or factor_of_rows(self.rows, self.rank)
 
     def rounded(self):
         """Return the form with rows in single precision; rows of 1e±60 are in its range once they are scaled."""

@@ -27,17 +27,21 @@ NEWTON_SHARE, SOLVE_SHARE = 1e-2, 1e-13
 RITZ_SAFETY = 0.5
 
 
-def bound(form: TermForm, image: Image, residual: np.ndarray, metric: Metric | None, refine: int) -> float:
-    """Return the lower bound on f* of the dual point at x, moved towards Newton's by ``refine`` products."""
+def bound(
+    form: TermForm, image: Image, residual: np.ndarray, metric: Metric | None, refine: int
+) -> tuple[float, Image]:
+    """Return the lower bound on f* of the dual point at x, moved towards Newton's by ``refine`` products, and the point."""
     weights = form.gradient_weights(image)
     correction = _solve(form, residual, metric)
-    found = -absorb(form.dual_value(weights + correction.weights), correction.leftover)
+    dual = weights + correction.weights
+    found = -absorb(form.dual_value(dual), correction.leftover)
     if refine == 0 or not residual.any():
-        return found
+        return found, dual
     curved = _newton_weights(form, image, residual, metric, refine)
     correction = _solve(form, residual - form.adjoint(curved), metric)
-    refined = -absorb(form.dual_value(weights + curved + correction.weights), correction.leftover)
-    return max(found, refined)
+    refined = weights + curved + correction.weights
+    better = -absorb(form.dual_value(refined), correction.leftover)
+    return (better, refined) if better > found else (found, dual)
 
 
 def _newton_weights(form: TermForm, image: Image, v: np.ndarray, metric: Metric | None, steps: int) -> Image:

@@ -8,6 +8,9 @@ import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, any_array, whole_number
 from quartbench.kernels import gram, images
+from quartbench.kernels.exact import add, norm_upper
+from quartbench.kernels.exact import image as image_kernel
+from quartbench.linalg.known import Known, U, exactly
 from quartbench.metrics import Bounds
 
 from .base import Epigraph, Form, register_form
@@ -77,8 +80,44 @@ class GramForm(Form):
 
     def dual_bound(self, image, gradient, residual, metric, refine):
         """Return the conjugate of the singular values: ρ is the fourth power of the Schatten 4-norm."""
-        singular = scipy.linalg.svdvals(self.native(gradient + residual)) / self.scale
-        return -3.0 * float(((singular / 4.0) ** (4.0 / 3.0)).sum())
+        dual = (gradient + residual) / self.scale
+        singular = scipy.linalg.svdvals(self.native(dual))
+        return -3.0 * float(((singular / 4.0) ** (4.0 / 3.0)).sum()), dual
+
+    def known_image(self, x, exact=True):
+        """Return X itself, exactly."""
+        return exactly(x)
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c − (hi + lo), with bounds."""
+        found = add(*add(c, np.zeros_like(c), -hi), -lo)
+        return Known(*found, 8.0 * U * U * (np.abs(c) + np.abs(hi)))
+
+    def known_value(self, image):
+        """Return a number that is at least ‖XᵀX‖²_F, from XᵀX in twice the precision."""
+        columns = np.ascontiguousarray(image.hi.reshape(self.shape).T)
+        entries = [image_kernel(columns, column.copy()) for column in columns]
+        squares = sum(float(((np.abs(hi + lo) + error) ** 2).sum()) for hi, lo, error in entries)
+        return squares * (1.0 + (4.0 * self.shape[1] ** 2 + 16.0) * U)
+
+    def dual_start(self, image):
+        """Return ∇ρ itself: the map from dual points is the identity."""
+        x = image.hi.reshape(self.shape)
+        gradient = 4.0 * (x @ (x.T @ x)).reshape(-1)
+        return gradient, np.zeros_like(gradient)
+
+    def dual_size(self, hi, lo):
+        """Return a number that is at least the Schatten 4/3-norm, which is dual to ρ^{1/4}.
+
+        LAPACK's singular values are those of a matrix within some p(n, r)·u of V: 16(n + r)u‖V‖_F is ample.
+        """
+        matrix = (hi + lo).reshape(self.shape)
+        slack = (16.0 * sum(self.shape) + 4.0) * U * float(np.linalg.norm(matrix))
+        singular = scipy.linalg.svdvals(matrix) + slack
+        return float((singular ** (4.0 / 3.0)).sum() ** 0.75) * (1.0 + (2.0 * singular.size + 64.0) * U)
+
+    def _proof(self):
+        return Frobenius(min(self.shape))
 
     def plain(self):
         """Return ρ by BLAS."""
@@ -122,3 +161,21 @@ class GramForm(Form):
     def from_arrays(cls, arrays):
         """Return the form of the size that a file kept."""
         return cls(*(int(size) for size in arrays["size"]))
+
+
+class Frobenius:
+    """N(w) ≤ r^{1/4}‖w‖_F, as the Schatten 4/3-norm of rank r is."""
+
+    proved = True
+    unit = None
+
+    def __init__(self, rank: int) -> None:
+        self._constant = rank**0.25 * (1.0 + 8.0 * U)
+
+    def norm(self, w: Known) -> float:
+        """Return a number that is at least N of every w within its bounds."""
+        return self._constant * norm_upper(*w)
+
+    def correction(self, w: np.ndarray, image: object = None) -> np.ndarray:
+        """Return w: the map from dual points is the identity."""
+        return w

@@ -14,8 +14,10 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from quartbench.cones import Centred
 from quartbench.errors import ProblemError, whole_number
+from quartbench.kernels import exact as exact_
 from quartbench.kernels import graph
 from quartbench.kernels.jit import shares, thread_count, together
+from quartbench.linalg.known import Known
 from quartbench.linalg.laplacians import DENSE_VERTICES, Dissection, laplacian
 from quartbench.metrics import Bounds, Laplacian
 
@@ -24,6 +26,7 @@ from .leverage import MARGIN, top, weighted_bounds
 from .plain import SparsePlain
 from .reading import simple_edges
 from .terms import TermForm
+from .tree import spanning_tree
 
 #: Edges up to which one thread, which sees each edge once, is as fast as two that gather at vertices.
 CACHED_EDGES = 300_000
@@ -231,6 +234,26 @@ class GraphForm(TermForm):
         out[np.arange(points), np.arange(points)] = diagonal
         out += (np.trace(diagonal.sum(axis=0)) / (d * points**2)) * np.eye(d)
         return np.asfortranarray(out.transpose(0, 2, 1, 3).reshape(self.dim, self.dim))
+
+    # Proofs -----------------------------------------------------------------------------------------------------------
+
+    def known_image(self, x, exact=True):
+        """Return the differences along edges with proven bounds, always in twice the precision. One pass."""
+        self._read()
+        parts, point = self._parts(), x.reshape(self.shape)
+        if parts == 1:
+            return Known(*exact_.image_edges(self.heads, self.tails, point))
+        return Known(
+            *together(exact_.image_edges_parallel, self._work, self.heads, self.tails, point, self._edge_shares(parts))
+        )
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c less the sum of ± (hi + lo) at each vertex with proven bounds. One pass."""
+        self._read()
+        return Known(*exact_.residual_edges(self.heads, self.tails, c.reshape(self.shape), hi, lo))
+
+    def _proof(self):
+        return spanning_tree(self.heads, self.tails, self.shape)
 
     # Leverage on the vertices -----------------------------------------------------------------------------------------
 

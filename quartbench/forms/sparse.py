@@ -5,16 +5,23 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from quartbench.kernels import exact as exact_
 from quartbench.kernels import sparse
 from quartbench.kernels.jit import shares
+from quartbench.linalg.known import Known
 
 from .blocks import ROOT, block_count, directions
 from .plain import SparsePlain
+from .proof import SAMPLE, Iterated, factor_of_gram
 from .reading import survey
 from .stacked import StackedForm
 
 #: Share of stored entries below which rows are multiplied by the inverse factor and not made dense for BLAS.
 SPARSE_SHARE = 0.05
+
+
+#: Unknowns up to which nearly dependent rows are made dense for a proof.
+DENSE_PROOF = 2000
 
 
 class SparseForm(StackedForm):
@@ -124,6 +131,41 @@ class SparseForm(StackedForm):
         weights = self.scale**2 * np.repeat(np.asarray(tau, dtype=np.float64), self.rank)
         gram = (self.rows.T @ self.rows.multiply(weights[:, None]).tocsr()).toarray()
         return np.asfortranarray(np.tril(gram), dtype=np.float32) if single else gram
+
+    def known_image(self, x, exact=True):
+        """Return Mx with proven bounds, always in twice the precision. One pass."""
+        self._read()
+        parts = self._parts()
+        if parts == 1:
+            return Known(*exact_.image_sparse(*self._csr(), x))
+        bounds = self._term_shares(parts) * self.rank
+        return Known(*self._together(exact_.image_sparse_parallel, *self._csr(), x, bounds))
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c − Mᵀ(hi + lo) with proven bounds, always in twice the precision. One pass."""
+        self._read()
+        parts = self._parts()
+        if parts == 1:
+            return Known(*exact_.residual_sparse(*self._csr(), c, hi, lo))
+        bounds = self._term_shares(parts) * self.rank
+        return Known(*self._together(exact_.residual_sparse_parallel, *self._csr(), c, hi, lo, bounds))
+
+    def _proof(self):
+        if not self.factorable:
+            return Iterated(self)
+        sample = SAMPLE * self.dim
+        for terms in ([sample] if self.terms > 1.5 * sample else []) + [self.terms]:
+            found = self._proof_of(terms)
+            if found is not None:
+                return found
+        return super()._proof() if self.dim <= DENSE_PROOF else None
+
+    def _proof_of(self, terms: int):
+        """Return the proof of so many terms through their sparse Gram matrix."""
+        picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
+        rows = self.rows[(picked[:, None] * self.rank + np.arange(self.rank)).reshape(-1)].astype(np.float64)
+        gram = (rows.T @ rows).toarray()
+        return factor_of_gram(gram, int(np.bincount(rows.indices).max()), terms, terms / self.terms)
 
     def dense_hessian(self, x, image):
         """Return ρ''(x) by a product of sparse matrices. One pass."""

@@ -6,6 +6,7 @@ products or the rows that products give; a kind overrides what it can do better.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +15,8 @@ import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, any_array, real_array, unknown_name
 from quartbench.kernels import images
+from quartbench.kernels.exact import add, cubic_weights, dual_power, quartic
+from quartbench.linalg.known import Known, U, finite
 from quartbench.metrics import Bounds, Cholesky, Metric
 from quartbench.runtime.blas import blas_threads
 
@@ -21,6 +24,7 @@ from . import duality, leverage
 from .base import MODERATE, Epigraph, Form
 from .blocks import block_count, gram_of_blocks, mirrored, mixed
 from .plain import PlainForm, ProductsPlain
+from .proof import Iterated, factor_of_rows
 
 #: Unknowns up to which B⁽⁰⁾ is formed and factored without being asked for: from rows, and where rows come one product
 #: for each column.
@@ -31,6 +35,9 @@ EXACT_COLUMNS, SKETCH = 1000, 32
 
 #: Bytes of rows that are kept once products have given them; beyond, they are made anew each time.
 KEPT_BYTES = 1 << 29
+
+#: Products of rows that are functions are taken to be right to so many roundings, relative to the size of the result.
+TRUSTED = 64.0
 
 #: In which a factor of B(τ) may be asked for.
 PRECISIONS = ("double", "single")
@@ -378,6 +385,42 @@ class TermForm(Form):
             if bound <= enough:
                 return bound
         return largest * float(np.sqrt(self.column_squares(weights**2) @ x**2))
+
+    def known_image(self, x, exact=True):
+        """Return Mx with bounds: here those of products that are right to TRUSTED units of their size, taken on trust."""
+        image = self._image(x)
+        size = max(float(np.linalg.norm(image)), self._kept_magnitude() * float(np.linalg.norm(x)))
+        return Known(image, np.zeros_like(image), np.full_like(image, TRUSTED * U * size))
+
+    def known_residual(self, c, hi, lo, exact=True):
+        """Return c − Mᵀ(hi + lo) with bounds, taken on trust as those of images are."""
+        product = self._adjoint(hi)
+        size = max(float(np.linalg.norm(product)), self._kept_magnitude() * float(np.linalg.norm(hi)))
+        found = add(*add(c, np.zeros_like(c), -product), -self._adjoint(lo))
+        return Known(*found, np.full_like(c, TRUSTED * U * size))
+
+    def _kept_magnitude(self) -> float:
+        return self.magnitude / self.scale
+
+    def known_value(self, image):
+        """Return a number that is at least Σ‖sᵢ‖⁴."""
+        return quartic(*image, self.rank)
+
+    def dual_start(self, image):
+        """Return 4‖sᵢ‖²sᵢ."""
+        return cubic_weights(image.hi, image.lo, self.rank)
+
+    def dual_size(self, hi, lo):
+        """Return a number that is at least (Σ‖λᵢ‖^{4/3})^{3/4} (Hölder)."""
+        power = dual_power(hi, lo, self.rank)
+        root = math.sqrt(power) if power < math.inf else math.inf
+        return finite(root * math.sqrt(root) * (1.0 + 8.0 * U))
+
+    def _proof(self):
+        if not self.factorable:
+            return Iterated(self)
+        rows = self.real_rows()
+        return factor_of_rows(rows, self.rank)
 
     # Others -----------------------------------------------------------------------------------------------------------
 

@@ -1,56 +1,74 @@
-"""How far from optimal a point can be: lower bounds on f* that need no knowledge of the minimiser.
+"""Certificates that are true in exact arithmetic: how large f(x) can be at the very x, how small f* can be.
 
-Weak duality: f* ≥ −ρ*(v) for any v with v − c in the dual cone of K, ρ* the conjugate of ρ, which each form bounds in
-its own way (``form.dual_bound``). At x the choice v = ∇ρ(x) + P_K(c − ∇ρ(x)) is feasible, as v − c = P_K(c − ∇ρ) −
-(c − ∇ρ) is in K* (Moreau), and tight at the optimum. P_K is the Euclidean projection.
+**The upper bound.** Images are known with componentwise bounds (``form.known_image``), so ρ(x) is at most what the
+form's ``known_value`` says, and ⟨c,x⟩ is known in twice the precision. x is in the cone (``cone.inside``).
+
+**The lower bound.** Let N(c) = max{⟨c,x⟩ : x ∈ K, ρ(x) ≤ 1}. Along a ray with ρ(x) = 1 and ⟨c,x⟩ = a ≥ 0, min over t
+of t⁴ − at is −¾ 4^{−1/3} a^{4/3}; so f* = −¾ 4^{−1/3} N(c)^{4/3}. N is subadditive and nonnegative, and for every λ
+
+    N(c) ≤ N(Mᵀλ) + N(r),  r = c − Mᵀλ,
+
+where the form bounds the first (``dual_size``: Hölder's inequality, for a sum of terms). λ may be any numbers, and is a
+sum of two doubles here: then what rounding leaves of r is of the order u² and not u. r is known with bounds. If r − w
+is in the polar cone, ⟨r,x⟩ ≤ ⟨w,x⟩ on K, so N(r) ≤ N_free(w): the cone says which w (``cone.outside``), and the form
+has a proof that bounds N_free (``form.proof``: a Cholesky factor, a spanning tree). A λ that is short of feasible costs
+N(w), linearly; corrections move it, which costs nothing to first order, and then N(w) is at the level of rounding.
+
+**Scale.** With rows sM, M as stored, M = 2ᵃM', c = 2ᵇc' and x = 2ᵉx', f(x) = 2^{b+e}(gρ'(x') − ⟨c',x'⟩), where g = s⁴
+2^{4a+3e−b} is near one, and N of gρ' is g^{−1/4} that of ρ'. Powers of two round nothing.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from quartbench.errors import ProblemError
-from quartbench.forms import Form, TermForm
-from quartbench.forms.duality import absorb
+from quartbench.forms import TermForm
+from quartbench.forms.curvature import BoundaryCurvature, Curvature
+from quartbench.kernels import exact
+from quartbench.linalg.known import Known, U, finite, up
 from quartbench.metrics import Metric
 
+from .estimate import belongs, certifying_metric, estimate
 from .problem import Problem
 
-EPS = float(np.finfo(float).eps)
+#: At least ¾ 4^{−1/3} = 0.472470393710577436…
+CONSTANT = 0.47247039371057750
 
-#: Rounding that is at most this share of the gap need not be known better.
-LITTLE = 0.05
+#: A rest of this share of N(c) is of no consequence beside the rounding of the sums.
+ENOUGH = 1e-17
 
-#: No relative gap below this is claimed.
-ROUNDING = 4.0 * EPS
+#: Gaps from which on plain sums with a bound on their rounding are tried before sums in twice the precision.
+PLAIN = 1e-9
+
+#: How often a dual point is corrected; and unknowns up to which corrections follow the Hessian where others fail.
+ROUNDS, FEW = 4, 100
+
+#: How far from the cone a point may be, relative to its size, to be moved into it and not refused.
+NEAR = 1e-12
+
+Correction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class Certificate(NamedTuple):
-    """What is known of a point: f(x), a lower bound on f*, and the gap (f − lower)/|f|, at least (f − f*)/|f*|."""
+    """f(x) ≤ value, lower_bound ≤ f*, and gap ≥ (f(x) − f*)/|f*|.
+
+    In exact arithmetic where ``proved``; where a form gives products without bounds, or is too large to factor, up to
+    its rounding as it is trusted to be.
+    """
 
     value: float
     lower_bound: float
     gap: float
+    proved: bool = True
 
 
-def certifying_metric(form: Form, precision: str = "double") -> Metric | None:
-    """Return B⁽⁰⁾ = m^{−½}ΣBᵢ where it can be factored; None where certificates do without."""
-    if not (isinstance(form, TermForm) and form.factorable):
-        return None
-    return form.weighted(form.uniform_weights(), precision)
-
-
-def certify(
-    problem: Problem,
-    x: Any,
-    metric: Metric | None = None,
-    evaluated: tuple[float, np.ndarray, Any] | None = None,
-    refine: int = 8,
-    trusted: bool = False,
-) -> Certificate:
-    """Certify a point: f(x), a lower bound on f*, and their relative distance.
+def certify(problem: Problem, x: Any, metric: Metric | None = None, rel_gap: float = 0.0) -> Certificate:
+    """Certify a point: f there, a lower bound on f*, and their relative distance, true in exact arithmetic.
 
     Parameters
     ----------
@@ -58,126 +76,245 @@ def certify(
     x : array
         A point of the cone. It is moved to the best point of its ray first, so its scale does not matter.
     metric : Metric, optional
-        One with ``tau``, to solve with; without it B⁽⁰⁾ is factored where the form allows, else solved with by
-        conjugate gradients.
-    evaluated : tuple, optional
-        ρ(x), ∇ρ(x) and the image of x, flat, where they are known: that saves a pass.
-    refine : int
-        Steps of conjugate gradients (a pass each) that sharpen the bound, to little more than the true gap near the
-        optimum; with 0 a certificate costs two to four passes and can be tens of times the true gap.
-    trusted : bool
-        Whether the metric is known to be B(τ) of this very form (or None on purpose): that saves a pass.
-
-    Returns
-    -------
-    Certificate
+        B(τ) of the form, to find a dual point with; made here where it is not given.
+    rel_gap : float
+        The gap that is good enough: more is not tried.
     """
     if problem.trivial:
         return Certificate(0.0, 0.0, 0.0)
-    form, flat = problem.form, problem.form.flat(x)
+    flat = problem.form.flat(x)
+    if not np.isfinite(flat).all():
+        raise ProblemError("x must be finite, found NaN or infinity")
     _require_inside(problem, flat)
-    rho, gradient, image = form.evaluate(flat) if evaluated is None else evaluated
-    scale = problem.best_scale(rho, problem.inner(flat))
+    flat = problem.cone.inside(flat)
+    scaled = problem.normalised()
+    inner = scaled.problem
+    point = flat / (float(np.abs(flat).max()) or 1.0)
+    evaluated = inner.form.evaluate(point)
+    scale = inner.best_scale(evaluated[0], inner.inner(point))
     if scale == 0.0:
-        return Certificate(0.0, -np.inf, np.inf)
-    value = -0.75 * scale * problem.inner(flat)
-    flat, image, gradient = scale * flat, scale * image, scale**3 * gradient
-    residuals = _residuals(problem, flat, gradient)
-    if not (trusted or belongs(metric, form, residuals[0])):
-        metric = certifying_metric(form)
-    lower = max(form.dual_bound(image, gradient, residual, metric, refine) for residual in residuals)
-    lower -= _rounding(form, flat, image, gradient, value, LITTLE * (value - lower))
-    return Certificate(value, lower, gap(value, lower))
+        return Certificate(0.0, -math.inf, math.inf)
+    if metric is None or not belongs(metric, problem.form.twin(), problem.cone):
+        metric = certifying_metric(inner.form)
+    elif inner.form.scale != problem.form.scale:
+        metric = metric.rescaled(1.0, inner.form.scale / problem.form.scale)
+    found = estimate(inner, point, metric, evaluated)
+    return prove(problem, scaled.x_scale * (scale * point), Dual(inner, found.dual, metric), rel_gap)[1]
 
 
-def certify_columns(
-    form: TermForm,
-    c: np.ndarray,
-    x: np.ndarray,
-    image: np.ndarray,
-    gradient: np.ndarray,
-    metric: Metric,
-) -> np.ndarray:
-    """Return lower bounds on f* for many c at once: those of :func:`certify` in free space, unrefined.
+class Dual(NamedTuple):
+    """A dual point of the normalised problem as it was computed, and B(τ) there to correct it with; either may be None.
 
-    Parameters
-    ----------
-    form : TermForm
-    c, x, image, gradient : arrays with one column for each problem
-        Points with ⟨c,x⟩ > 0, their images and gradients of ρ.
-    metric : Metric
-        B(τ) of the form.
+    Nothing has to be proved of either.
     """
-    inner = np.einsum("ij,ij->j", c, x)
-    terms = image.reshape(form.terms, form.rank, -1)
-    squares = np.einsum("irk,irk->ik", terms, terms)
-    scale = (inner / (4.0 * np.einsum("ik,ik->k", squares, squares))) ** (1.0 / 3.0)
-    values = -0.75 * scale * inner
-    image, gradient, x = scale * image, scale**3 * gradient, scale * x
-    residual = c - gradient
-    tau = np.repeat(metric.tau, form.rank)[:, None]
-    correction, left = np.zeros_like(image), residual
-    for _ in range(2):  # the second solve is for what a factor in single precision leaves
-        correction += tau * form.image_columns(metric.solve_columns(left))
-        left = residual - form.adjoint_columns(correction)
-    rest = np.sqrt(np.maximum(np.einsum("ij,ij->j", left, metric.solve_columns(left)), 0.0))
-    leftover = 2.0 * rest * float(np.linalg.norm(metric.tau)) ** 0.5
-    bounds = np.empty(inner.size)
-    for j in range(inner.size):
-        column = np.ascontiguousarray(image[:, j])
-        bound = -absorb(form.dual_value(form.gradient_weights(column) + correction[:, j]), leftover[j])
-        little = LITTLE * (values[j] - bound)
-        bounds[j] = bound - _rounding(form, x[:, j], column, gradient[:, j], values[j], little)
-    return bounds
+
+    problem: Problem
+    point: Any
+    metric: Metric | None
 
 
 def _require_inside(problem: Problem, x: np.ndarray) -> None:
-    """Raise for a point outside the cone: its f may be below f*, and would look optimal."""
+    """Raise for a point outside the cone: f at the point next to it is that of another."""
     if problem.cone.whole or not problem.form.cone.whole:  # where ρ does not see what is outside, nor does f
         return
     distance, norm = np.linalg.norm(x - problem.cone.euclidean(x)), np.linalg.norm(x)
-    if distance > 1e-12 * norm:
+    if distance > NEAR * norm:
         raise ProblemError(
             f"x must lie in the cone {problem.cone!r}, found it outside by {distance / norm:.2g} of its norm"
         )
 
 
-def gap(value: float, lower_bound: float) -> float:
-    """Return the relative gap that f(x) and a lower bound certify: an upper bound on (f(x) − f*)/|f*|."""
-    if not value < 0.0:
-        return np.inf
-    return max((value - lower_bound) / -value, ROUNDING)
+# The proof ------------------------------------------------------------------------------------------------------------
 
 
-def _rounding(form: Form, x: np.ndarray, image: Any, gradient: np.ndarray, value: float, little: float) -> float:
-    """Return how much rounding may have lifted the bound, or lowered f(x): what ill-conditioned rows cannot know.
+def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) -> tuple[np.ndarray, Certificate]:
+    """Return x, moved into the cone where rounding took it out, and its certificate: one that is enough, or the best.
 
-    The products that f adds up each carry their own rounding; sums over m terms multiply their root sum of squares by
-    about √m. An estimate, no proof: against long doubles, on 2376 points that had no part in choosing the constants
-    (condition numbers to 1e7, m to 1e5), no certificate was false and bounds exceeded f* by at most 0.64 of it. A
-    constant in place of √m, or one random image in place of the sum of squares, was not enough.
+    Parameters
+    ----------
+    problem : Problem
+        As the user gave it.
+    x : array of shape (n,)
+        Flat, in the user's units.
+    dual : Dual or None
+        A dual point to start from; that of x where it is not given.
+    rel_gap : float
+        The gap that is good enough.
     """
-    root = float(np.sqrt(form.terms))
-    per_noise, rest = EPS * (4.0 + 0.5 * root), EPS * (16.0 + root) * abs(value)
-    return per_noise * form.rounding_noise(x, image, gradient, (little - rest) / per_noise) + rest
+    units = Units(problem)
+    form, cone = problem.form, problem.cone
+    point = cone.inside(np.ldexp(x, -units.e))
+    if form.cone.whole is False:
+        inner = cone.inner(units.c, point)
+    else:
+        inner = exact.dot(units.c, point)
+    proof = form.proof()
+    best = Certificate(math.inf, -math.inf, math.inf, bool(proof is not None and proof.proved))
+    for precise in (False, True) if rel_gap >= PLAIN else (True,):
+        image = units.image(point, precise)
+        value = min(best.value, units.value(image, inner))
+        lower = best.lower_bound
+        if proof is not None:
+            for attempt in _attempts(units, cone, proof, image, point, dual, precise):
+                lower = max(lower, attempt(lambda bound, value=value: relative_gap(value, bound) <= rel_gap))
+                if relative_gap(value, lower) <= rel_gap:
+                    break
+        best = best._replace(value=value, lower_bound=lower, gap=relative_gap(value, lower))
+        if best.gap <= rel_gap:
+            break
+    power = units.b + units.e
+    certificate = best._replace(value=up(_ldexp(best.value, power)), lower_bound=-up(_ldexp(-best.lower_bound, power)))
+    return np.ldexp(point, units.e), certificate
 
 
-def _residuals(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> list[np.ndarray]:
-    """Return choices of w with w − (c − ∇ρ(x)) in the dual cone: P_K(dx + c − ∇ρ) − dx for d = 0 and one d > 0.
+class Units:
+    """The numbers of a problem near one: M', c', g and the exponents a, b, e (see the head of this file)."""
 
-    Both are feasible (Moreau). With d = 0 the bound on a cone is short of f* by the first power of the residual where x
-    is inside; with d of the order of the Hessian, w is the residual there, and the bound short by its square.
+    def __init__(self, problem: Problem) -> None:
+        self.form = problem.form
+        scale = self.form.scale
+        mantissa, power = math.frexp(scale)
+        self.a = math.frexp(self.form.magnitude / scale)[1]
+        self.b = math.frexp(float(np.abs(problem.c).max()))[1]
+        self.e = (self.b - 4 * self.a - 4 * power) // 3
+        #: g, with a relative error of at most 3u.
+        self.g = math.ldexp((mantissa * mantissa) ** 2, 4 * (power + self.a) + 3 * self.e - self.b)
+        self.c = np.ldexp(problem.c, -self.b)
+
+    def image(self, x: np.ndarray, precise: bool) -> Known:
+        """Return M'x'."""
+        return self.form.known_image(x, precise).scaled(-self.a)
+
+    def residual(self, hi: np.ndarray, lo: np.ndarray, precise: bool) -> Known:
+        """Return c' − M'ᵀ(hi + lo)."""
+        return self.form.known_residual(np.ldexp(self.c, self.a), hi, lo, precise).scaled(-self.a)
+
+    def value(self, image: Known, inner: tuple[float, float, float]) -> float:
+        """Return a number that is at least gρ'(x') − ⟨c',x'⟩."""
+        hi, lo, error = inner
+        rho = self.g * self.form.known_value(image) * (1.0 + 6.0 * U)
+        value = ((rho - hi) - lo) + error
+        return finite(value + 6.0 * U * (rho + abs(hi) + abs(lo) + error))
+
+    def lower_bound(self, size: float) -> float:
+        """Return a number that is at most f'* = −¾ 4^{−1/3} g^{−1/3} N(c')^{4/3}, where N(c') ≤ size."""
+        if not size < math.inf:
+            return -math.inf
+        power = exact.dual_power(np.array([size]), np.zeros(1), 1)
+        # A cube root of the C library is right to an ulp or two; 16u are more than enough for it and all products.
+        return -up(CONSTANT * power / math.cbrt(self.g) * (1.0 + 16.0 * U), 2)
+
+    def rest(self, proof: Any, w: Known) -> float:
+        """Return a number that is at least N of w on rows M'."""
+        return finite(_ldexp(proof.norm(w), self.a))
+
+
+def relative_gap(value: float, lower: float) -> float:
+    """Return a number that is at least (f(x) − f*)/|f*| where f(x) ≤ value and lower ≤ f*; inf unless value < 0."""
+    if value <= lower:
+        return 0.0
+    return up((value - lower) / -value, 3) if value < 0.0 and lower > -math.inf else math.inf
+
+
+def _ldexp(x: float, power: int) -> float:
+    try:
+        return math.ldexp(x, power)
+    except OverflowError:
+        return math.copysign(math.inf, x)
+
+
+def _attempts(units, cone, proof, image, x, dual, precise) -> Iterable[Callable[[Callable[[float], bool]], float]]:
+    """Yield ways to a lower bound, cheap ones first; each is given a test of what is enough."""
+    form = units.form
+    cheap: list[Correction] = [lambda w, r: 2.0**units.a * proof.correction(w, form.twin_image)]
+    starts = []
+    if dual is not None and dual.point is not None:
+        inner = dual.problem
+        # (s_nM)ᵀλ_n = c/β for the normalised problem: λ' = 2^{a−b} s_n β λ_n.
+        beta = _ratio(units, dual)
+        starts.append((beta * dual.point, np.zeros_like(dual.point)))
+        if dual.metric is not None:
+            factor = math.ldexp(inner.form.scale, units.a)
+
+            def by_metric(w, r):
+                solved = inner.form.image(dual.metric.solve(w))
+                return factor * inner.form.weighted_image(dual.metric.tau, solved)
+
+            cheap.insert(0, by_metric)
+    if starts:
+        yield lambda enough: improve(units, starts[0], proof, cone, None, cheap, enough, precise)
+    hi, lo = form.dual_start(image)
+    own = (units.g * hi, units.g * lo)
+    rho = units.g * form.known_value(image)
+    unit = np.ones_like(x) if proof.unit is None else np.ldexp(proof.unit, -units.a)
+    shifts = cone.shifts(units.c, x, rho, unit)
+    for shift in reversed(shifts):
+        yield lambda enough, shift=shift: improve(units, own, proof, cone, shift, cheap, enough, precise)
+    if not (precise and isinstance(form, TermForm) and form.dim <= FEW):
+        return
+    matrix = form.real_rows()
+    matrix = np.ldexp(matrix.toarray() if hasattr(matrix, "toarray") else matrix, -units.a)
+    for shift in shifts:
+        for curved in _curvatures(cone, matrix, form.rank, image.hi, x, units.g, shift is None):
+            yield lambda enough, shift=shift, curved=curved: improve(
+                units, own, proof, cone, shift, [curved, *cheap], enough, precise, 6
+            )
+
+
+def _ratio(units: Units, dual: Dual) -> float:
+    """Return what takes the dual point of the normalised problem to that of rows M' and c'."""
+    inner = dual.problem
+    where = int(np.abs(inner.c).argmax())
+    return math.ldexp(inner.form.scale, units.a) * (units.c[where] / inner.c[where])
+
+
+def _curvatures(cone, matrix, rank, image, x, g, turned) -> Iterable[Correction]:
+    signs = cone.mirror(x)
+    makers = [lambda: Curvature(matrix, rank, math.sqrt(g) * image, cone.support(x))]
+    if signs is not None and turned:
+        makers.append(lambda: BoundaryCurvature(matrix, rank, math.sqrt(g) * image, x, signs))
+    for make in makers:
+        try:
+            yield make().correction
+        except np.linalg.LinAlgError:  # no curvature at zero, or rows that are too nearly dependent
+            continue
+
+
+def improve(
+    units: Units,
+    weights: tuple[np.ndarray, np.ndarray],
+    proof: Any,
+    cone: Any,
+    shift: np.ndarray | None,
+    corrections: list[Correction],
+    enough: Callable[[float], bool],
+    precise: bool,
+    rounds: int = ROUNDS,
+) -> float:
+    """Return the best lower bound on f'* from the dual point ``weights`` (a pair) and a few corrections of it.
+
+    A correction adds μ with M'ᵀμ ≈ w, w the part of r that counts. In the first round a shift of the order of the
+    Hessian times x lets w be all of r where x is inside the cone, so that the bound is short of f* by the square of r
+    and not by ⟨r,x⟩; the later ones leave alone what is in the polar cone. ``corrections`` are tried in turn, each as
+    long as it halves what is left.
     """
-    residual = problem.c - gradient
-    if problem.cone.subspace:
-        return [problem.cone.euclidean(residual)]
-    shift = 0.1 * float(np.linalg.norm(gradient) / np.linalg.norm(x)) * x
-    return [problem.cone.euclidean(residual), problem.cone.euclidean(shift + residual) - shift]
-
-
-def belongs(metric: Metric | None, form: Form, v: np.ndarray) -> bool:
-    """Say whether the metric is B(τ) of this very form and scale, by ⟨z,B(τ)z⟩ = ⟨z,v⟩ at z = B⁻¹v."""
-    if metric is None or metric.tau is None or not isinstance(form, TermForm) or metric.tau.size != form.terms:
-        return False
-    z = metric.solve(v)
-    return bool(np.isclose(metric.tau @ form.term_squares(form.image(z)), z @ v, rtol=1e-4))
+    form, ways = units.form, list(corrections)
+    best, before, kept, left = -math.inf, math.inf, weights, None
+    for turn in range(rounds + 1):
+        shifted = turn == 0 and shift is not None
+        r = units.residual(*weights, precise)
+        w = cone.outside(r, shift) if shifted else cone.outside(r)
+        rest = units.rest(proof, w)
+        if not shifted:
+            size = form.dual_size(*weights)
+            best = max(best, units.lower_bound((size + rest) * (1.0 + 4.0 * U)))
+            if rest <= ENOUGH * size or enough(best):
+                break
+        if turn > 1 and not rest < 0.5 * before:
+            ways.pop(0)
+        if turn == rounds or not ways:
+            break
+        if turn < 2 or rest < before:
+            before, kept, left = rest, weights, (w.rounded, r.rounded)
+        weights = exact.add(*kept, ways[0](*left))
+    return best

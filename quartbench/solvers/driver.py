@@ -14,8 +14,9 @@ import numpy as np
 
 from quartbench.forms import Form
 from quartbench.metrics import Metric
-from quartbench.model import Normalised, Problem, certify
-from quartbench.model.certificate import gap
+from quartbench.model import Certificate, Normalised, Problem
+from quartbench.model.certificate import Dual, prove, relative_gap
+from quartbench.model.estimate import Estimate, estimate, gap
 
 from .contract import Iterate, Solver
 from .results import History, Result, ended
@@ -23,8 +24,11 @@ from .results import History, Result, ended
 #: Relative difference of values that is rounding.
 TIE = 2.0 * sys.float_info.epsilon
 
-#: A certificate is sharpened, which costs some ten passes, where it is within this factor of the target.
+#: An estimate is sharpened, which costs some ten passes, where it is within this factor of the target.
 NEAR = 30.0
+
+#: A proof that fell short is tried again once the estimate has fallen by this factor.
+AGAIN = 0.5
 
 #: A point that is off the cone by no more than this share of its largest coordinate has been rounded, and is left.
 SLIP = 1e-13
@@ -94,10 +98,17 @@ class Run:
         self.passes, self.seconds = array("q"), array("d")
         self.values, self.steps, self.restarts = array("d"), array("d"), array("b")
         self.best: Iterate | None = None
+        # What is believed: the best point so far, its value, the largest estimate of a lower bound, and their gap.
         self.judged_point: np.ndarray | None = None
         self.kept: np.ndarray | None = None
-        self.value, self.lower, self.gap = math.inf, -math.inf, math.inf
+        self.value, self.lower, self.believed = math.inf, -math.inf, math.inf
         self.true = -math.inf
+        self.dual: Dual | None = None
+        # What is proved, of a point in the user's units.
+        self.x: np.ndarray | None = None
+        self.proved = Certificate(math.inf, -math.inf, math.inf)
+        self.proved_point: np.ndarray | None = None
+        self.short = math.inf
         self.by, self.cost, self.reason = "", 0, method.reason
 
     def follow(self, start: np.ndarray, callback: Callable[[State], Any] | None, bar: Callable | None) -> str:
@@ -112,7 +123,16 @@ class Run:
             iterates.close()
         with suppress(KeyboardInterrupt):  # a second Ctrl-C gives up the last certificate, not the result
             self._judge()
-        return "converged" if self.gap <= self.limits.rel_gap and status != "stopped" else status
+            self._prove()
+        reached = self.proved.gap <= self.limits.rel_gap
+        if status == "stopped" or reached == (status == "converged"):
+            return status
+        return "converged" if reached else "stalled"
+
+    @property
+    def gap(self) -> float:
+        """The relative gap of the best point: what is believed of it, and in the end what is proved."""
+        return max(self.believed, self.proved.gap) if self.proved_point is self.kept else self.believed
 
     def _loop(self, iterates, callback, bar) -> str:
         form, best_value = self.problem.form, sys.float_info.max
@@ -142,7 +162,7 @@ class Run:
                 self._judge()
                 # A value below the true one would keep all later points, however good, from being the best.
                 best_value = max(best_value, self.true)
-                if self.gap <= rel_gap:
+                if self.believed <= rel_gap and self._proves():
                     return "converged"
                 if schedule.stalled(iteration, best_value, self.gap):
                     return "stalled"
@@ -166,7 +186,7 @@ class Run:
         return "stalled"
 
     def _judge(self) -> None:
-        """Certify the best point, unless it was the last one certified."""
+        """Estimate the gap of the best point, unless it was the last one judged."""
         if self.certifier is None or self.best.point is self.judged_point:
             return
         form: Form = self.judged.form
@@ -177,19 +197,47 @@ class Run:
             evaluated = form.evaluate(point)
         self.judged_point = self.best.point
         near = NEAR * self.limits.rel_gap
-        found = certify(self.judged, point, metric, evaluated, refine=0, trusted=True)
+        found = estimate(self.judged, point, metric, evaluated, refine=0)
         value = found.value
         if self.best.evaluated is evaluated and gap(value, found.lower_bound) <= near:
             # The bound holds for any image, f for that of the point alone, from which updates of a method may drift.
             value = self.judged.homogenised_value(point)
         self.true = value
         self._keep(point, value)
-        self.lower = max(self.lower, found.lower_bound)
+        self._hold(found, metric)
         if self.limits.rel_gap < gap(self.value, self.lower) <= near:
-            sharp = certify(self.judged, point, metric, evaluated, trusted=True)
-            self.lower = max(self.lower, sharp.lower_bound)
-        self.gap = gap(self.value, self.lower)
+            self._hold(estimate(self.judged, point, metric, evaluated), metric)
+        self.believed = gap(self.value, self.lower)
         self.cost = form.passes - before
+
+    def _hold(self, found: Estimate, metric: Metric | None) -> None:
+        """Keep the best bound so far, and the dual point behind it."""
+        if found.lower_bound > self.lower:
+            self.lower, self.dual = found.lower_bound, Dual(self.judged, found.dual, metric)
+
+    def _proves(self) -> bool:
+        """Say whether the gap that is believed can be proved; where it fell short before, only once it is much less."""
+        if self.believed <= AGAIN * self.short:
+            self._prove()
+            self.short = self.believed
+        return self.proved.gap <= self.limits.rel_gap
+
+    def _prove(self) -> None:
+        """Prove what can be proved of the best point, in the user's units; keep the best point and bound so far."""
+        if self.certifier is None or self.kept is None or self.kept is self.proved_point:
+            return
+        self.proved_point = self.kept
+        x, found = prove(self.original, self._placed(self.kept), self.dual, self.limits.rel_gap)
+        lower = max(found.lower_bound, self.proved.lower_bound)
+        if not found.value <= self.proved.value:
+            x, found = self.x, self.proved
+        self.x, self.proved = x, found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
+
+    def _placed(self, point: np.ndarray) -> np.ndarray:
+        """Return the best point of the ray of a normalised point, in the user's units."""
+        inner = self.judged.inner(point)
+        scale = self.judged.best_scale(self.judged.form.value(point), inner)
+        return self.x_scale * (scale * point)
 
     def _feasible(self, iterate: Iterate) -> tuple[np.ndarray, tuple | None]:
         """Return the point of an iterate moved into the cone: a method's slip must not become a false gap."""
@@ -205,27 +253,26 @@ class Run:
 
     def result(self, status: str, setup_time: float) -> Result:
         """Return what the run found: the best point by values computed here, whatever the method reported."""
-        form = self.judged.form
         if self.kept is None or self.certifier is None:
             for iterate in (Iterate(self.start, math.nan), self.best):
                 point, _ = self._feasible(iterate)
                 self._keep(point, self.judged.homogenised_value(point))
-        scale = self.judged.best_scale(form.value(self.kept), self.judged.inner(self.kept))
-        self.value = -0.75 * scale * self.judged.inner(self.kept)
+        if self.x is None:  # nothing was proved
+            self.x = self.original.cone.inside(self._placed(self.kept))
+            self.proved = self.proved._replace(value=self.original.value(self.x))
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.
         columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
         rows = min(map(len, columns))
         passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
         return ended(
             self.original,
-            self.x_scale * scale * self.kept,
-            self.value,
-            self.lower,
+            self.x,
+            self.proved.value,
+            self.proved.lower_bound,
             status,
-            History(passes, seconds, values, self.lower, self.f_scale, steps, restarts),
-            f_scale=self.f_scale,
+            History(passes, seconds, values, self.proved.lower_bound / self.f_scale, self.f_scale, steps, restarts),
             rel_gap=self.limits.rel_gap,
-            gap=None if self.certifier is not None else math.inf,
+            gap=self.proved.gap,
             setup_time=setup_time,
             solver=self.method.name,
             metric=self.metric.name,

@@ -19,7 +19,8 @@ from quartbench.errors import ProblemError
 from quartbench.forms import Form, TermForm
 from quartbench.metrics import Metric
 from quartbench.model import Problem
-from quartbench.model.certificate import certify_columns, gap
+from quartbench.model.certificate import Dual, prove
+from quartbench.model.estimate import estimate_columns, gap
 
 from .contract import HOMOGENISED
 from .homnewton_cg import SMALLEST_SHARE, HomNewtonCG
@@ -165,6 +166,7 @@ class _Block:
         self.G = self._adjoint(4.0 * _squares(self.S)[:, None, :] * self.S)
         self.best = np.full(k, np.inf)
         self.lower = np.full(k, -np.inf)
+        self.duals: list[np.ndarray | None] = [None] * k
         self.traces: list[list[tuple[float, ...]]] = [[] for _ in range(k)]
         self.status = np.full(k, "max_iter", dtype=object)
         before, idle = np.zeros(k), np.zeros(k, dtype=int)
@@ -257,10 +259,12 @@ class _Block:
     def _certify(self, columns: np.ndarray) -> None:
         if columns.size:
             images = self.S[:, :, columns].reshape(-1, columns.size)
-            found = certify_columns(
+            found, duals = estimate_columns(
                 self.form.twin(), self.C[:, columns], self.Y[:, columns], images, self.G[:, columns], self.metric
             )
-            self.lower[columns] = np.maximum(self.lower[columns], found)
+            for j, lower, dual in zip(columns, found, duals.T, strict=True):
+                if lower > self.lower[j]:
+                    self.lower[j], self.duals[j] = lower, np.ascontiguousarray(dual)
 
     def _still(self, active: np.ndarray, rel_gap: float) -> np.ndarray:
         """Return the problems whose gap is still too large."""
@@ -272,17 +276,23 @@ class _Block:
         problem, trace = self.problems[j], np.array(self.traces[j])
         rho, inner = float((_squares(self.S[:, :, j : j + 1]) ** 2).sum()), float(self.C[:, j] @ self.Y[:, j])
         x = self.x_scale[j] * (inner / (4.0 * rho)) ** (1.0 / 3.0) * self.Y[:, j]
+        scaled = problem.normalised().problem
+        x, found = prove(problem, x, Dual(scaled, self.duals[j], self.metric), rel_gap)
+        status = self.status[j]
+        if status == "converged" and found.gap > rel_gap:
+            status = "stalled"
         seconds, values, steps, passes = trace.T
         restarts = np.zeros(len(trace), dtype=bool)
+        lower, f_scale = found.lower_bound, self.f_scale[j]
         return ended(
             problem,
             x,
-            self.best[j],
-            self.lower[j],
-            self.status[j],
-            History(passes, seconds, values, self.lower[j], self.f_scale[j], steps, restarts),
-            f_scale=self.f_scale[j],
+            found.value,
+            lower,
+            status,
+            History(passes, seconds, values, lower / f_scale, f_scale, steps, restarts),
             rel_gap=rel_gap,
+            gap=found.gap,
             setup_time=setup,
             solver=HomNewtonCG.name,
             metric=self.metric.name,

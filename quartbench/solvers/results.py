@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 from quartbench.model import Problem
-from quartbench.model.certificate import gap as relative_gap
+from quartbench.model.estimate import gap as estimated_gap
 
 
 class History:
@@ -43,7 +43,7 @@ class History:
         if np.isfinite(lower):
             descending = values < 0.0
             self.gap[:] = np.inf
-            self.gap[descending] = np.maximum(lower / values[descending] - 1.0, relative_gap(-1.0, -1.0))
+            self.gap[descending] = np.maximum(lower / values[descending] - 1.0, estimated_gap(-1.0, -1.0))
         self.step = np.asarray(steps, dtype=float)
         self.restart = np.asarray(restarts, dtype=bool)
 
@@ -118,7 +118,7 @@ def ended(
     *,
     f_scale: float = 1.0,
     rel_gap: float = 0.0,
-    gap: float | None = None,
+    gap: float,
     setup_time: float = 0.0,
     solver: str,
     metric: str,
@@ -137,12 +137,11 @@ def ended(
         f(x) and the lower bound on f*, in units of ``f_scale``.
     status : str
     history : History
-    gap : float, optional
-        Where it is not what value and bound certify: infinite without certificates.
+    gap : float
+        What was proved of x; infinite without certificates.
     by, reason : str
         Who stopped the run, and why the method did what it did, for the message.
     """
-    gap = relative_gap(value, lower) if gap is None else gap
     nit, passes = max(len(history) - 1, 0), int(history.passes[-1]) if len(history) else 0
     words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
     return Result(

@@ -21,7 +21,7 @@ import numpy as np
 from quartbench import instances, precondition
 from quartbench.errors import ProblemError
 from quartbench.model import Problem, certify
-from quartbench.model.certificate import certifying_metric
+from quartbench.model.estimate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
 
 from .timing import equal_threads

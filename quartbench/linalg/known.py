@@ -1,0 +1,56 @@
+"""Numbers with proven bounds: what is known of a vector, and how bounds are rounded so that they stay bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+#: The unit roundoff: fl(a ∘ b) = (a ∘ b)(1 + δ), |δ| ≤ u.
+U = 2.0**-53
+
+#: The smallest positive number, which scaling may round to zero.
+SMALLEST = 5e-324
+
+
+class Known(NamedTuple):
+    """Numbers that lie within ``error`` of hi + lo, entry by entry; |lo| is at most u|hi|."""
+
+    hi: np.ndarray
+    lo: np.ndarray
+    error: np.ndarray
+
+    @property
+    def rounded(self) -> np.ndarray:
+        """hi + lo, as it comes."""
+        return self.hi + self.lo
+
+    def scaled(self, power: int) -> Known:
+        """Return 2ᵖ times the numbers; what underflows counts as error."""
+        if power == 0:
+            return self
+        error = np.ldexp(self.error, power) + 3.0 * SMALLEST
+        return Known(np.ldexp(self.hi, power), np.ldexp(self.lo, power), error)
+
+
+def exactly(x: np.ndarray) -> Known:
+    """Return numbers that are known exactly."""
+    return Known(x, np.zeros_like(x), np.zeros_like(x))
+
+
+def up(x: float, steps: int = 1) -> float:
+    """Return a number so many steps above x."""
+    for _ in range(steps):
+        x = math.nextafter(x, math.inf)
+    return x
+
+
+def raised(error: np.ndarray, more: np.ndarray) -> np.ndarray:
+    """Return error + more, rounded up: a sum that is rounded down would forget what is small."""
+    return np.nextafter(error + more, np.inf)
+
+
+def finite(x: float) -> float:
+    """Return x, or infinity where it is no number."""
+    return x if x == x else math.inf
