@@ -67,7 +67,9 @@ class Certificate(NamedTuple):
     proved: bool = True
 
 
-def certify(problem: Problem, x: Any, metric: Metric | None = None, rel_gap: float = 0.0) -> Certificate:
+def certify(
+    problem: Problem, x: Any, metric: Metric | None = None, rel_gap: float = 0.0, refine: int = 8
+) -> Certificate:
     """Certify a point: f there, a lower bound on f*, and their relative distance, true in exact arithmetic.
 
     Parameters
@@ -79,6 +81,8 @@ def certify(problem: Problem, x: Any, metric: Metric | None = None, rel_gap: flo
         B(τ) of the form, to find a dual point with; made here where it is not given.
     rel_gap : float
         The gap that is good enough: more is not tried.
+    refine : int
+        Steps of conjugate gradients (a pass each) that may sharpen the first dual point.
     """
     if problem.trivial:
         return Certificate(0.0, 0.0, 0.0)
@@ -98,7 +102,7 @@ def certify(problem: Problem, x: Any, metric: Metric | None = None, rel_gap: flo
         metric = certifying_metric(inner.form)
     elif inner.form.scale != problem.form.scale:
         metric = metric.rescaled(1.0, inner.form.scale / problem.form.scale)
-    found = estimate(inner, point, metric, evaluated)
+    found = estimate(inner, point, metric, evaluated, refine)
     return prove(problem, scaled.x_scale * (scale * point), Dual(inner, found.dual, metric), rel_gap)[1]
 
 

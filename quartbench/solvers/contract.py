@@ -99,8 +99,8 @@ class Solver:
 
 
 def homogenised(rho: float) -> float:
-    """Return f_hom(y) = f(s(y)y) from ρ(y), where ⟨c,y⟩ = 1."""
-    return -HOMOGENISED / rho ** (1.0 / 3.0)
+    """Return f_hom(y) = f(s(y)y) from ρ(y), where ⟨c,y⟩ = 1; 0, which claims nothing, where rounding left no ρ > 0."""
+    return -HOMOGENISED / rho ** (1.0 / 3.0) if rho > 0.0 else 0.0
 
 
 def choice(argument: str, value: str, words: tuple[str, ...]) -> str:

@@ -231,7 +231,9 @@ class Run:
         lower = max(found.lower_bound, self.proved.lower_bound)
         if not found.value <= self.proved.value:
             x, found = self.x, self.proved
-        self.x, self.proved = x, found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
+        if lower > found.lower_bound:
+            found = found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
+        self.x, self.proved = x, found
 
     def _placed(self, point: np.ndarray) -> np.ndarray:
         """Return the best point of the ray of a normalised point, in the user's units."""
@@ -263,6 +265,7 @@ class Run:
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.
         columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
         rows = min(map(len, columns))
+        lower = self.proved.lower_bound / self.f_scale
         passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
         return ended(
             self.original,
@@ -270,7 +273,7 @@ class Run:
             self.proved.value,
             self.proved.lower_bound,
             status,
-            History(passes, seconds, values, self.proved.lower_bound / self.f_scale, self.f_scale, steps, restarts),
+            History(passes, seconds, values, lower, self.f_scale, steps, restarts),
             rel_gap=self.limits.rel_gap,
             gap=self.proved.gap,
             setup_time=setup_time,

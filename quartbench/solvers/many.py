@@ -25,7 +25,7 @@ from quartbench.model.estimate import estimate_columns, gap
 from .contract import HOMOGENISED
 from .homnewton_cg import SMALLEST_SHARE, HomNewtonCG
 from .plane import PATIENCE, ROUNDING, minimiser
-from .prepared import Prepared, require_positive
+from .prepared import Prepared, require_positive, require_representable
 from .results import History, Result, ended
 
 #: Doubles of the images of a block of problems.
@@ -120,6 +120,8 @@ class _Block:
         scaled = [problem.normalised() for problem in problems]
         self.x_scale = np.array([one.x_scale for one in scaled])
         self.f_scale = np.array([one.f_scale for one in scaled])
+        for f_scale in self.f_scale:
+            require_representable(f_scale)
         self.form = scaled[0].problem.form
         self.C = np.stack([one.problem.c for one in scaled], axis=1)
         self.passes = np.zeros(len(problems), dtype=np.int64)

@@ -32,6 +32,9 @@ from .single import InSingle
 #: Iterates of a run that is taken to compile what it calls.
 WARM_ITERATES = 4
 
+#: The sizes of f that leave room for its digits on both sides.
+REPRESENTABLE = (1e-280, 1e280)
+
 _warmed: set[tuple] = set()
 
 
@@ -277,6 +280,7 @@ class Prepared:
             return trivial(problem, self.method.name)
         self.ready(problem)
         scaled = problem.normalised()
+        require_representable(scaled.f_scale)
         point = starting_point(scaled.problem, self.metric, start)
         setup = 0.0 if paid else self.setup_time
         limits = Limits.of(
@@ -338,6 +342,15 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) ->
         pass
     iterates.close()
     _warmed.add(kind)
+
+
+def require_representable(f_scale: float) -> None:
+    """Raise where f* is too large or too small for floating point: nothing true could be said of it."""
+    if not REPRESENTABLE[0] < f_scale < REPRESENTABLE[1]:
+        raise ProblemError(
+            "f* must be a number of floating point, and rows and c of such sizes make it too "
+            f"{'large' if f_scale > 1.0 else 'small'}: it is of the order of (|c|/|rows|)^(4/3); scale one of them"
+        )
 
 
 def require_positive(name: str, value: Any, zero: bool = False) -> None:

@@ -217,7 +217,7 @@ class Bench:
             return _lie(f"f is {values[where]} at iteration {where}")
         if self.judge is None:
             self.judge = (certifying_metric(problem.form.twin(), "single"),)
-        fresh = certify(problem, problem.cone.euclidean(problem.form.flat(result.x)), self.judge[0])
+        fresh = certify(problem, result.x, self.judge[0], max(rel_gap, result.gap))
         found = {"value": fresh.value, "lower_bound": fresh.lower_bound, "gap": float(fresh.gap)}
         if abs(fresh.value - result.fun) > HONEST * abs(fresh.value):
             return found | _lie(f"the run reports f = {result.fun:.12g}, and f is {fresh.value:.12g} at its point")

@@ -304,7 +304,7 @@ def test_scales_of_c_do_not_matter_on_the_other_forms_and_cones(kind, cone, c_sc
 def test_a_trivial_problem_is_certified_at_once():
     problem = Problem(StackedForm(np.eye(3)), [-1.0, 0.0, -2.0], Orthant())
     assert problem.trivial
-    assert certify(problem, np.zeros(3)) == (0.0, 0.0, 0.0)
+    assert certify(problem, np.zeros(3)) == (0.0, 0.0, 0.0, True)
     assert problem.form.passes == 0
 
 

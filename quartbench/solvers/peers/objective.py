@@ -61,7 +61,7 @@ class Objective:
             z = point / self.sigma
             value = self.value(z)
         inner = float(self.c.dot(z))
-        if inner > 0.0:
+        if inner > 0.0 and value + inner > 0.0:
             value = -0.75 * inner * (inner / (4.0 * (value + inner))) ** (1.0 / 3.0)
         return Iterate(point, self.unit * value)
 
