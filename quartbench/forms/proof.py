@@ -44,6 +44,7 @@ import scipy.linalg
 from quartbench.kernels import exact
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
 from quartbench.linalg.known import Known, U, finite, raised, up
+from quartbench.runtime.blas import blas_threads
 
 #: The shift σ in units of λ_min: with 1/64 a solve with the shifted factor errs by 1/63, and √s is an eighth of √λ_min.
 SHARE = 1.0 / 64.0
@@ -158,9 +159,13 @@ def factor_of_rows(
     if n == 0 or not (norms > 0.0).all() or not np.isfinite(norms).all():
         return None
     unit = np.exp2(np.ceil(np.log2(norms)))
-    return _factor(
-        lambda: (chosen[i : i + GRAM_ROWS] / unit for i in range(0, len(chosen), GRAM_ROWS)), unit, rank, of or terms
-    )
+    with blas_threads(float(chosen.size) * n):
+        return _factor(
+            lambda: (chosen[i : i + GRAM_ROWS] / unit for i in range(0, len(chosen), GRAM_ROWS)),
+            unit,
+            rank,
+            of or terms,
+        )
 
 
 def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 1.0) -> Factor | None:
@@ -179,7 +184,8 @@ def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 
         return None
     unit = np.exp2(np.ceil(0.5 * np.log2(diagonal)))
     scaled = gram / unit / unit[:, None]
-    lower, slack = _shifted(scaled, _gram_error(scaled, additions))
+    with blas_threads(float(len(gram)) ** 3):
+        lower, slack = _shifted(scaled, _gram_error(scaled, additions))
     return None if lower is None else Factor(unit, None, lower, slack, terms, share)
 
 

@@ -95,6 +95,7 @@ class Run:
         self.method, self.metric, self.certifier = method, metric, certifier
         # Certificates read the rows through a twin of the form, so that their passes are not the method's.
         self.judged = self.problem.on(self.problem.form.twin())
+        self.unscaled = problem.on(problem.form.twin())
         self.passes, self.seconds = array("q"), array("d")
         self.values, self.steps, self.restarts = array("d"), array("d"), array("b")
         self.best: Iterate | None = None
@@ -227,7 +228,7 @@ class Run:
         if self.certifier is None or self.kept is None or self.kept is self.proved_point:
             return
         self.proved_point = self.kept
-        x, found = prove(self.original, self._placed(self.kept), self.dual, self.limits.rel_gap)
+        x, found = prove(self.unscaled, self._placed(self.kept), self.dual, self.limits.rel_gap)
         lower = max(found.lower_bound, self.proved.lower_bound)
         if not found.value <= self.proved.value:
             x, found = self.x, self.proved
@@ -261,7 +262,7 @@ class Run:
                 self._keep(point, self.judged.homogenised_value(point))
         if self.x is None:  # nothing was proved
             self.x = self.original.cone.inside(self._placed(self.kept))
-            self.proved = self.proved._replace(value=self.original.value(self.x))
+            self.proved = self.proved._replace(value=self.unscaled.value(self.x))
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.
         columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
         rows = min(map(len, columns))

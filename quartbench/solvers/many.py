@@ -279,7 +279,7 @@ class _Block:
         rho, inner = float((_squares(self.S[:, :, j : j + 1]) ** 2).sum()), float(self.C[:, j] @ self.Y[:, j])
         x = self.x_scale[j] * (inner / (4.0 * rho)) ** (1.0 / 3.0) * self.Y[:, j]
         scaled = problem.normalised().problem
-        x, found = prove(problem, x, Dual(scaled, self.duals[j], self.metric), rel_gap)
+        x, found = prove(problem.on(problem.form.twin()), x, Dual(scaled, self.duals[j], self.metric), rel_gap)
         status = self.status[j]
         if status == "converged" and found.gap > rel_gap:
             status = "stalled"

@@ -68,7 +68,9 @@ def test_points_of_the_second_order_cone_over_many_orders_of_magnitude(seed, n, 
     assert in_second_order(rational(SecondOrder().inside(x)))
 
 
-@pytest.mark.xfail(reason="contains scales by a power of two, which rounds what is 1e308 times smaller to 0", strict=True)
+@pytest.mark.xfail(
+    reason="contains scales by a power of two, which rounds what is 1e308 times smaller to 0", strict=True
+)
 def test_entries_too_small_to_be_seen_beside_the_largest_count_too():
     assert not contains(np.array([2.0**600, 2.0**600, 2.0**-600]))
 

@@ -51,7 +51,7 @@ def check(found, truths, sizes, counts):
         assert abs(Fraction(hi) + Fraction(lo) - truth) <= Fraction(error)
         assert abs(lo) <= 2.0**-53 * abs(hi)
         steps = int(count) + 40
-        assert Fraction(error) <= 2 * steps**2 * U**2 * size + steps * Fraction(2) ** -1060
+        assert Fraction(error) <= 2 * steps**2 * U**2 * size + steps * Fraction(2) ** -1010
 
 
 def image_truth(rows, x):
@@ -70,7 +70,7 @@ def residual_truth(rows, c, w, low):
     return truths, sizes
 
 
-@given(SEEDS, st.integers(1, 9), st.integers(1, 70), SCALES, st.booleans(), st.integers(1, 3))
+@given(SEEDS, st.integers(1, 40), st.integers(1, 70), SCALES, st.booleans(), st.integers(1, 3))
 def test_dense_images_and_residuals_are_within_their_bounds(seed, m, n, scale, single, parts):
     rng = np.random.default_rng(seed)
     x = numbers(rng, n, scale=scale)
@@ -163,13 +163,13 @@ def test_the_first_stage_is_within_its_bounds(seed, m, n, scale, single, parts):
     truths, sizes = image_truth(rows, x)
     for out, error in (exact.image_bounded(rows, x), exact.image_bounded_parallel(rows, x, shares(m, parts))):
         for a, b, truth, size in zip(out, error, truths, sizes, strict=True):
-            assert abs(Fraction(a) - truth) <= Fraction(b) <= 2 * (n + 3) * U * size + n * Fraction(2) ** -1059
+            assert abs(Fraction(a) - truth) <= Fraction(b) <= 2 * (n + 3) * U * size + n * Fraction(2) ** -1009
     c, w = numbers(rng, n, scale=scale), numbers(rng, m, scale=scale)
     truths, sizes = residual_truth(rows, c, w, np.zeros(m))
     calls = exact.residual_bounded(rows, c, w), exact.residual_bounded_parallel(rows, c, w, shares(m, parts))
     for out, error in calls:
         for a, b, truth, size in zip(out, error, truths, sizes, strict=True):
-            assert abs(Fraction(a) - truth) <= Fraction(b) <= 2 * (90 + m // 256) * U * size + m * Fraction(2) ** -1056
+            assert abs(Fraction(a) - truth) <= Fraction(b) <= 2 * (90 + m // 256) * U * size + m * Fraction(2) ** -1006
 
 
 @given(SEEDS, st.integers(1, 60), SCALES)
@@ -188,11 +188,11 @@ def test_norms_are_within_their_bounds(seed, n):
     square = sum((a + b) ** 2 for a, b in zip(rational(x), rational(low), strict=True))
     hi, lo, error = map(Fraction, exact.norm(x, low))
     assert max(hi + lo - error, 0) ** 2 <= square <= (hi + lo + error) ** 2
-    assert error <= 4 * (n + 40) ** 2 * U**2 * hi + n * Fraction(2) ** -520
+    assert error <= 4 * (n + 40) ** 2 * U**2 * hi + n * Fraction(2) ** -500
     known = np.abs(numbers(rng, n)) * 1e-10
     upper = Fraction(exact.norm_upper(x, low, known))
     largest = sum((abs(a + b) + e) ** 2 for a, b, e in zip(*map(rational, (x, low, known)), strict=True))
-    assert largest <= upper**2 <= largest * (1 + 60 * U) + Fraction(2) ** -500
+    assert largest <= upper**2 <= largest * (1 + 60 * U) + Fraction(2) ** -480
 
 
 @given(SEEDS, st.integers(1, 300), st.integers(1, 4))
@@ -202,9 +202,7 @@ def test_quartic_is_an_upper_bound(seed, m, rank):
     entries = [abs(a + b) + e for a, b, e in zip(*map(rational, (s, low, known)), strict=True)]
     truth = sum(sum(v * v for v in entries[i : i + rank]) ** 2 for i in range(0, m * rank, rank))
     assert (
-        truth
-        <= Fraction(exact.quartic(s, low, known, rank))
-        <= truth * (1 + (4 * rank + 40) * U) + Fraction(2) ** -1040
+        truth <= Fraction(exact.quartic(s, low, known, rank)) <= truth * (1 + (4 * rank + 40) * U) + Fraction(2) ** -990
     )
 
 

@@ -230,7 +230,7 @@ def test_a_second_ctrl_c_keeps_the_result(monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(driver, "certify", interrupted)
+    monkeypatch.setattr(driver, "estimate", interrupted)
     result = solve(PROBLEM, "homgd", "identity")
     assert (result.status, result.gap) == ("stopped", math.inf)
     assert result.fun == pytest.approx(PROBLEM.homogenised_value(result.x))
@@ -330,7 +330,8 @@ def test_without_certificates_nothing_is_spent_on_them(monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError("a certificate was computed")
 
-    monkeypatch.setattr(driver, "certify", fail)
+    monkeypatch.setattr(driver, "estimate", fail)
+    monkeypatch.setattr(driver, "prove", fail)
     monkeypatch.setattr(prepared, "certifying_metric", fail)
     result = solve(PROBLEM, "accel-homgd", "identity", certify=False, max_iter=30)
     assert (result.status, result.gap, result.lower_bound) == ("max_iter", math.inf, -math.inf)
@@ -364,8 +365,8 @@ def test_certificates_on_cones_are_as_sharp_as_the_point_is_good(name):
 
 def test_certificates_are_few(monkeypatch):
     counted = []
-    true = driver.certify
-    monkeypatch.setattr(driver, "certify", lambda *a, **k: counted.append(k) or true(*a, **k))
+    true = driver.estimate
+    monkeypatch.setattr(driver, "estimate", lambda *a, **k: counted.append(k) or true(*a, **k))
     result = solve(instances.spectrum(100, 50, 0.02, seed=0), "homgd", "identity", rel_gap=1e-4)
     assert result.status == "converged"
     assert result.nit > 500
@@ -455,7 +456,7 @@ def test_metric_made_for_the_users_own_rows_works_at_any_scale(a, solver):
 
 def test_start_is_the_minimum_norm_point_of_the_slice():
     for name, problem in testing.problems().items():
-        for metric in testing._metrics(problem):
+        for metric in testing.solvers._metrics(problem):
             y = starting_point(problem, metric)
             assert problem.inner(y) == pytest.approx(1.0), name
             onto = problem.cone.slice(np.array(problem.c), metric)

@@ -15,7 +15,7 @@ from quartbench.solvers.bregman import _Geometry, kernel_scale
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
 
 PROBLEMS = {name: problem.normalised().problem for name, problem in testing.problems(seed=1).items()}
-CASES = [(name, metric) for name, problem in PROBLEMS.items() for metric in testing._metrics(problem)]
+CASES = [(name, metric) for name, problem in PROBLEMS.items() for metric in testing.solvers._metrics(problem)]
 IDS = [f"{name}, {metric.name}" for name, metric in CASES]
 
 
