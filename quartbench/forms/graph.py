@@ -17,8 +17,9 @@ from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels import exact as exact_
 from quartbench.kernels import graph
 from quartbench.kernels.jit import shares, thread_count, together
+from quartbench.linalg.dissection import Dissection
 from quartbench.linalg.known import Known
-from quartbench.linalg.laplacians import DENSE_VERTICES, Dissection, laplacian
+from quartbench.linalg.laplacians import DENSE_VERTICES, laplacian
 from quartbench.metrics import Bounds, Laplacian
 
 from .base import register_form

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from . import exact, gram, graph, images, projections, rows, sparse, steps
+from . import exact, fronts, gram, graph, images, projections, rows, sparse, steps
 from .jit import LAYER, shares
 
 Task = tuple[str, Callable[[], object]]
@@ -15,7 +15,8 @@ Task = tuple[str, Callable[[], object]]
 
 def tasks() -> list[Task]:
     """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
-    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_gram(), *_projections(), *_steps(), *_exact()]
+    found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_fronts(), *_gram(), *_projections(), *_steps()]
+    found += _exact()
     return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
 
 
@@ -96,6 +97,24 @@ def _graph() -> Iterator[Task]:
     yield _task(graph.evaluate_parallel, *lists, x, shares(3, 2))
     yield _task(graph.hessian_product, heads, tails, x, x)
     yield _task(graph.hessian_product_parallel, lists[0], lists[1], x, x, shares(3, 2))
+
+
+def _fronts() -> Iterator[Task]:
+    indptr, indices = np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1])  # a path of three vertices
+    parent, counts, order = np.array([1, 2, -1]), np.array([2, 2, 1]), np.arange(3)
+    starts, pointers, offsets = np.array([0, 2]), np.array([0, 1]), np.array([0, 6])
+    later, spots, parents = np.array([1, 2]), np.array([1, 2]), np.array([-1])
+    places = (starts, pointers, offsets, parents, np.zeros(1, dtype=np.int64), np.array([0, 1, 2, 2]), spots)
+    edges, weights, panels = np.arange(2), np.ones(2), np.array([1.0, -1.0, 0.0, 0.0, 1.0, -1.0])
+    yield _task(fronts.widest_level, indptr, indices)
+    yield _task(fronts.elimination_tree, indptr, indices)
+    yield _task(fronts.postorder, parent)
+    yield _task(fronts.column_counts, indptr, indices, parent)
+    yield _task(fronts.amalgamate, parent, counts, 2, 0.1)
+    yield _task(fronts.structure, starts, pointers, places[5], later)
+    yield _task(fronts.factor, *places, edges, np.array([1.0, 2.0, 1.0]), weights)
+    yield _task(fronts.substitute, starts, pointers, offsets, np.array([2]), panels, order, np.ones((3, 1)))
+    yield _task(fronts.resistances, *places, edges, panels)
 
 
 def _gram() -> Iterator[Task]:

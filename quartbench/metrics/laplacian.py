@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from quartbench.errors import ProblemError, real_array
-from quartbench.linalg.laplacians import Dissection, laplacian, laplacian_solver
+from quartbench.linalg.dissection import Dissection
+from quartbench.linalg.laplacians import laplacian, laplacian_solver
 
 from .base import Metric
 

@@ -83,13 +83,15 @@ def test_the_warm_up_compiles_every_public_kernel():
 def test_after_the_warm_up_forms_and_cones_compile_nothing(run_python):
     script = """
 import numpy as np, scipy.sparse as sp
-from quartbench.kernels import gram, graph, images, jit, projections, rows, sparse, warmup
+from quartbench.kernels import fronts, gram, graph, images, jit, projections, rows, sparse, warmup
+from quartbench.linalg.dissection import Dissection
+from quartbench.linalg.laplacians import DissectedLaplacian
 from quartbench import *
 
 jit.PARALLEL_WORK = 1000
 
 def signatures():
-    kernels = (k for room in (gram, graph, images, projections, rows, sparse) for k in vars(room).values())
+    kernels = (k for room in (fronts, gram, graph, images, projections, rows, sparse) for k in vars(room).values())
     return {(k.py_func.__qualname__, s) for k in kernels if hasattr(k, "py_func") for s in k.signatures}
 
 for _, call in warmup.tasks():
@@ -116,6 +118,8 @@ for form, cone, metric in [
     form.gradient_from_image(s), form.hessian_product_from_image(s, v)
     problem.cone.slice(problem.c, metric)(x)
     certify(problem, problem.cone.euclidean(x))
+solver = DissectedLaplacian(Dissection(9, np.array(ring)), np.arange(1.0, 10.0))
+solver.solve(np.eye(9)[:, :2] - 1 / 9), solver.resistances()
 print(signatures() - warm or "none")
 """
     assert run_python(script) == "none"

@@ -4,10 +4,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.forms import GraphForm
-from quartbench.kernels import gram, graph, images, projections, rows, sparse, warmup
+from quartbench.kernels import fronts, gram, graph, images, projections, rows, sparse, warmup
 from quartbench.kernels.jit import shares
+from quartbench.linalg.dissection import Dissection
 
-MODULES = (gram, graph, images, projections, rows, sparse)
+MODULES = (fronts, gram, graph, images, projections, rows, sparse)
 
 
 def tour(parts=2):
@@ -78,6 +79,26 @@ def tour(parts=2):
     call(graph.evaluate_parallel, indptr, neighbours, incident, points, by_vertex)
     call(graph.hessian_product, form.heads, form.tails, points, step)
     call(graph.hessian_product_parallel, indptr, neighbours, points, step, by_vertex)
+
+    joined = [(i, j) for i in range(60) for j in range(i + 1, 60) if (i * j) % 7 == 1 or j == i + 1]
+    joint = Dissection(60, np.array(joined))
+    adjacency = sp.csr_matrix((np.ones(len(joint.edges)), joint.edges.T), shape=(60, 60))
+    pattern = (adjacency + adjacency.T)[joint.order][:, joint.order]
+    pattern = pattern.indptr.astype(np.int64), pattern.indices.astype(np.int64)
+    call(fronts.widest_level, *pattern)
+    parent = call(fronts.elimination_tree, *pattern)
+    call(fronts.postorder, parent)
+    counts = call(fronts.column_counts, *pattern, parent)
+    call(fronts.amalgamate, parent, counts, 2, 0.1)
+    later = np.argsort(joint.order)[joint.edges].max(axis=1)[joint.links]
+    call(fronts.structure, joint.starts, joint.pointers, joint.indptr, later)
+    ranges = joint.starts, joint.pointers, joint.offsets
+    places = *ranges, joint.parents, joint.relative, joint.indptr, joint.spots, joint.links
+    weights = rng.uniform(0.5, 2.0, len(joint.edges))
+    degrees = np.bincount(joint.edges.ravel(), np.repeat(weights, 2))[joint.order]
+    panels = call(fronts.factor, *places, degrees, weights)[1]
+    call(fronts.substitute, *ranges, joint.rows, panels, joint.order, rng.standard_normal((60, 2)))
+    call(fronts.resistances, *places, panels)
 
     call(gram.value, points)
     call(gram.evaluate, points)

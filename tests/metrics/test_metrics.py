@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quartbench.errors import ProblemError
 from quartbench.forms import StackedForm
-from quartbench.linalg import laplacians as laplacian_module
+from quartbench.linalg import dissection, laplacians
 from quartbench.metrics import Cholesky, Diagonal, Identity, Laplacian
 from tests.forms.random_forms import SEEDS, WITH_TERMS, connected_edges, dense_rows, forms, make, point
 from tests.kernels import plain
@@ -120,10 +120,10 @@ def test_every_factor_of_a_laplacian_gives_the_same_metric(kind, method, monkeyp
     rng = np.random.default_rng(1)
     weights = rng.uniform(0.1, 5.0, len(edges))
     if method != "dense":
-        monkeypatch.setattr(laplacian_module, "DENSE_VERTICES", 0)
+        monkeypatch.setattr(laplacians, "DENSE_VERTICES", 0)
     if method == "conjugate gradients":
-        monkeypatch.setattr(laplacian_module, "DISSECTION_FLOPS", 0.0)
-        monkeypatch.setattr(laplacian_module, "DISSECTION_ENTRIES", 0.0)
+        monkeypatch.setattr(dissection, "DISSECTION_FLOPS", 0.0)
+        monkeypatch.setattr(dissection, "DISSECTION_ENTRIES", 0.0)
     metric = Laplacian(points, d, edges, weights)
     assert metric.solver.method == method
     incidence = plain.incidence(points, edges)

@@ -2,64 +2,16 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quartbench.errors import ProblemError
 from quartbench.forms import GraphForm, StackedForm
-from quartbench.instances import geometric_edges, grid_edges, regular_edges, ring_edges
-from quartbench.linalg import laplacians
-from quartbench.linalg.laplacians import DissectedLaplacian, Dissection, IterativeLaplacian, laplacian
+from quartbench.instances import geometric_edges, regular_edges, ring_edges
+from quartbench.linalg import dissection, laplacians
+from quartbench.linalg.laplacians import IterativeLaplacian
 from quartbench.precondition import effective_resistance, leverage, lewis_weights, metric
 
+from ..linalg.graphs import GRAPHS, WELL_CONNECTED, complete, path
 from .plain import traces_of
-
-
-def path(start, stop):
-    return np.stack([np.arange(start, stop - 1), np.arange(start + 1, stop)], axis=1)
-
-
-def complete(start, stop):
-    return start + np.stack(np.triu_indices(stop - start, 1), axis=1)
-
-
-def hubs(count, points):
-    return np.stack(np.meshgrid(np.arange(count), np.arange(count, points)), axis=-1).reshape(-1, 2)
-
-
-def random_tree(points, seed):
-    rng = np.random.default_rng(seed)
-    return np.stack([rng.integers(0, np.arange(1, points)), np.arange(1, points)], axis=1)
-
-
-def preferential(points, seed):
-    """Every vertex joins three earlier ends of edges: few vertices of high degree."""
-    rng, edges = np.random.default_rng(seed), complete(0, 4).tolist()
-    for vertex in range(4, points):
-        edges += [[int(other), vertex] for other in {rng.choice(np.ravel(edges)) for _ in range(3)}]
-    return np.array(edges)
-
-
-GRAPHS = {
-    "one edge": np.array([[0, 1]]),
-    "path": path(0, 300),
-    "star": hubs(1, 300),
-    "wheel": np.concatenate([hubs(1, 250), path(1, 250), [[1, 249]]]),
-    "two hubs": hubs(2, 250),
-    "tree": random_tree(400, 1),
-    "complete": complete(0, 120),
-    "barbell": np.concatenate([complete(0, 60), path(59, 161), complete(160, 220)]),
-    "lollipop": np.concatenate([complete(0, 110), path(109, 170)]),
-    "scale-free": preferential(300, 1),
-    "grid": grid_edges(18, 2),
-    "ring": ring_edges(300, 2),
-    "geometric": geometric_edges(400, 3, 8),
-    "expander": regular_edges(200, 5),
-}
-
-
-#: Where conjugate gradients converge fast. Elsewhere a dissection is cheap, so they are not used there.
-WELL_CONNECTED = ("star", "wheel", "two hubs", "complete", "scale-free", "expander")
 
 
 @pytest.fixture(params=GRAPHS, ids=GRAPHS.keys())
@@ -78,42 +30,6 @@ def conductance(form):
     return np.exp(np.random.default_rng(0).standard_normal(form.terms))
 
 
-def test_dissection_gives_the_resistances_of_the_pseudo_inverse(form, conductance):
-    found = DissectedLaplacian(Dissection(form.points, form.edges), conductance).resistances()
-    np.testing.assert_allclose(found, traces_of(form, conductance), rtol=1e-8)
-    assert (conductance * found).sum() == pytest.approx(form.points - 1)  # Foster
-
-
-def test_dissection_eliminates_every_vertex_once(form):
-    structure = Dissection(form.points, form.edges)
-    order = np.concatenate([front.pivots for front in structure.fronts])
-    np.testing.assert_array_equal(np.sort(order), np.arange(form.points))
-    assert structure.fronts[-1].boundary.size == 0
-    entered = np.concatenate([front.edges for front in structure.fronts])
-    np.testing.assert_array_equal(np.sort(entered), np.arange(form.terms))
-
-
-def test_all_solvers_solve(kind, form, conductance):
-    matrix = laplacian(form.points, form.edges, conductance)
-    v = np.random.default_rng(1).standard_normal((form.points, 3))
-    v -= v.mean(axis=0)
-    wanted = np.linalg.pinv(matrix.toarray(), hermitian=True) @ v
-    for solver in (
-        laplacians.DenseLaplacian(matrix, form.edges),
-        DissectedLaplacian(Dissection(form.points, form.edges), conductance),
-        *([IterativeLaplacian(matrix, form.edges)] if kind in WELL_CONNECTED else []),
-    ):
-        np.testing.assert_allclose(solver.solve(v), wanted, atol=1e-7 * np.abs(wanted).max(), err_msg=solver.method)
-
-
-def test_conjugate_gradients_give_tight_upper_bounds(kind, form, conductance):
-    solver = IterativeLaplacian(laplacian(form.points, form.edges, conductance), form.edges)
-    found, true = solver.resistances(), traces_of(form, conductance)
-    assert (found >= true * (1 - 1e-10)).all()
-    if kind in WELL_CONNECTED:
-        assert (found <= true * 1.005).all()
-
-
 def test_the_choice_of_solver_changes_no_metric(monkeypatch, kind, form, conductance):
     """The Laplacian metric is the same operator whichever way its equations are solved."""
     reference = form.weighted(conductance)
@@ -122,7 +38,7 @@ def test_the_choice_of_solver_changes_no_metric(monkeypatch, kind, form, conduct
     monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", 1)
     twin = GraphForm(form.points, 2, form.edges)
     dissected = twin.weighted(conductance)
-    monkeypatch.setattr(laplacians, "DISSECTION_FLOPS", 0.0)
+    monkeypatch.setattr(dissection, "DISSECTION_FLOPS", 0.0)
     iterative = twin.weighted(conductance)
     methods = [one.solver.method for one in (reference, dissected, iterative)]
     assert methods == ["dense", "dissection", "conjugate gradients"]
@@ -131,18 +47,6 @@ def test_the_choice_of_solver_changes_no_metric(monkeypatch, kind, form, conduct
         wanted = reference.solve(x)
         np.testing.assert_allclose(one.solve(x), wanted, atol=1e-7 * np.abs(wanted).max())
         np.testing.assert_allclose(one.solve(one.apply(x)), x, atol=1e-6)
-
-
-@given(st.integers(0, 10**6))
-def test_random_graphs_of_any_kind_are_dissected_correctly(seed):
-    rng = np.random.default_rng(seed)
-    points = int(rng.integers(2, 260))
-    extra = rng.integers(0, points, (int(rng.integers(0, 3 * points)), 2))
-    pairs = np.sort(np.concatenate([random_tree(points, seed), extra[extra[:, 0] != extra[:, 1]]]), axis=1)
-    form = GraphForm(points, 1, np.unique(pairs, axis=0))
-    conductance = np.exp(rng.standard_normal(form.terms))
-    found = DissectedLaplacian(Dissection(points, form.edges), conductance).resistances()
-    np.testing.assert_allclose(found, traces_of(form, conductance), rtol=1e-7)
 
 
 def test_a_graph_of_20000_points_is_exact_without_a_dense_matrix():
@@ -178,7 +82,7 @@ def test_weights_of_a_graph_that_is_not_factored_are_sketched_and_certified(monk
     """The path of large expanders, on a small one: no factor, ten sketches, one solve a vertex."""
     monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", 1)
     monkeypatch.setattr(laplacians, "DENSE_VERTICES", 1)
-    monkeypatch.setattr(laplacians, "DISSECTION_FLOPS", 0.0)
+    monkeypatch.setattr(dissection, "DISSECTION_FLOPS", 0.0)
     form = GraphForm(500, 2, regular_edges(500, 6))
     weights = lewis_weights(form)
     assert (weights.factor, weights.sketch) == ("conjugate gradients", int(np.ceil(32 * np.log(1500))))
