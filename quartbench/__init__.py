@@ -27,7 +27,7 @@ from quartbench.precondition import (  # noqa: E402
     measured_kappa,
     metric,
 )
-from quartbench.solvers import Prepared, Result, Solver, prepare, register, solve, solve_many  # noqa: E402
+from quartbench.solvers import Prepared, Result, Solver, prepare, register, solve, solve_batch, solve_many  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -68,5 +68,6 @@ __all__ = [
     "register_cone",
     "register_form",
     "solve",
+    "solve_batch",
     "solve_many",
 ]

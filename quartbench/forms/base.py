@@ -287,6 +287,10 @@ class Form:
         """Return α and β of ρ in the norm of a metric, certain ones; None where nothing is known."""
         return None
 
+    def small_rows(self) -> np.ndarray | None:
+        """Return the rows as a dense array where they are so few that one compiled call solves a problem; else None."""
+        return None
+
     def hessian_cost(self) -> float:
         """Return the passes that a dense Hessian costs: one for each unknown where it is made from products."""
         return float(self.dim)

@@ -40,6 +40,11 @@ kernel = _compiled(FASTMATH)
 parallel_kernel = _compiled(FASTMATH, parallel=True)
 #: For indirect addressing: free to reorder a sum, LLVM would gather into vectors, slower than one entry after another.
 gather_kernel = _compiled({"contract"})
+#: For loops that divide: x/0 is inf as in NumPy; the check that would raise instead keeps a loop from being vectorised.
+dividing_kernel = _compiled(FASTMATH, error_model="numpy")
+#: Sums in the order that they are written in, for the error bounds that count on it. The flags of a sum are its own:
+#: what a reordering kernel returns may be added up here, and stays one summand.
+ordered_kernel = _compiled({"contract"}, error_model="numpy")
 #: Every operation rounds once, in the order written: what error-free transformations and rigorous bounds need.
 strict_kernel = _compiled(set())
 strict_parallel_kernel = _compiled(set(), parallel=True)

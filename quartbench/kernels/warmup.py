@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from . import exact, fronts, gram, graph, images, projections, rows, sparse, steps
+from . import exact, fronts, gram, graph, images, newton, panels, projections, rows, sparse, steps
 from .jit import LAYER, shares
 
 Task = tuple[str, Callable[[], object]]
@@ -16,7 +16,7 @@ Task = tuple[str, Callable[[], object]]
 def tasks() -> list[Task]:
     """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
     found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_fronts(), *_gram(), *_projections(), *_steps()]
-    found += _exact()
+    found += [*_exact(), *_panels(), *_newton()]
     return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
 
 
@@ -178,3 +178,37 @@ def _exact() -> Iterator[Task]:
     yield _task(exact.dual_power, s, s, 2)
     yield _task(exact.cubic_weights, s, s, 2)
     yield _task(exact.add, s, s, s)
+
+
+def _panels() -> Iterator[Task]:
+    a, vectors, matrices = np.ones((3, 2)), np.ones((4, 2)), np.stack([np.eye(2)] * 2)
+    rows_in_panels, images_of_terms, buffers = np.ones((1, 2, 8)), np.ones((4, 1, 8)), np.ones((3, 8))
+    yield _task(panels.shape, 3, 1)
+    yield _task(panels.reach, rows_in_panels)
+    yield _task(panels.equilibrate, a, vectors.copy(), 0)
+    yield _task(panels.lay_out, a, 1, vectors, 0, rows_in_panels.copy())
+    yield _task(panels.scale_vector, np.ones(2), False, vectors, 0, 1)
+    yield _task(panels.add_gram, rows_in_panels, 0, matrices.copy(), 0)
+    yield _task(panels.adjoints, rows_in_panels, images_of_terms, 0, 1, vectors.copy(), 0, 1, 2)
+    yield _task(panels.image, rows_in_panels, vectors, 0, images_of_terms.copy(), 0)
+    yield _task(panels.image_moduli, rows_in_panels, vectors, 0, images_of_terms.copy(), 0)
+    yield _task(panels.value, images_of_terms, 0, buffers)
+    yield _task(panels.weights, images_of_terms, 0, buffers, 1)
+    yield _task(panels.hessian, rows_in_panels, images_of_terms, 0, buffers, rows_in_panels.copy(), matrices.copy(), 0)
+    yield _task(panels.dual_norm, images_of_terms, 0, buffers)
+    yield _task(panels.newton_dual, images_of_terms, 0, 0, 1.0, buffers, 1)
+    yield _task(panels.line, images_of_terms, 0, 0, buffers)
+    yield _task(panels.clear, images_of_terms, 2)
+    yield _task(panels.combine, images_of_terms, 1.0, 0, 1.0, 0, 2)
+    yield _task(panels.enlarge, images_of_terms, 2, 1.0, 0)
+    yield _task(panels.dot, vectors, 0, 1)
+    yield _task(panels.factor, matrices, 0, 2)
+    yield _task(panels.substitute, matrices, 0, 2, vectors, 3)
+    yield _task(panels.inverse_moduli, matrices, 0, 1)
+    yield _task(panels.norm_of_product, matrices, 0, vectors, 0)
+
+
+def _newton() -> Iterator[Task]:
+    a, c = np.eye(3)[None], np.ones((1, 3))
+    written = (np.empty((1, 3)), np.empty((1, 6)), np.empty((1, 3)), np.empty((1, 3)), np.empty((1, 5, 3)))
+    yield _task(newton.solve_range, a, 1, c, False, 1e-6, 50, 0, 1, *written)

@@ -4,6 +4,7 @@ from . import peers as peers
 from .accel_homgd import AccelHomGD
 from .auto import Auto
 from .bregman import Bregman
+from .compiled import Batch, solve_batch
 from .contract import Iterate, Solver
 from .driver import State
 from .gd import GD
@@ -20,6 +21,7 @@ __all__ = [
     "GD",
     "AccelHomGD",
     "Auto",
+    "Batch",
     "Bregman",
     "History",
     "HomCG",
@@ -37,6 +39,7 @@ __all__ = [
     "prepare",
     "register",
     "solve",
+    "solve_batch",
     "solve_many",
     "solvers",
     "starting_point",

@@ -67,7 +67,7 @@ class Auto(Solver):
     Algorithm
     ---------
     - a cone without directions: ``accel-homgd``;
-    - few unknowns and a cheap Hessian: ``homnewton``;
+    - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call;
     - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes; else without a factor,
       until the Ritz values of a run of conjugate gradients promise that B⁽⁰⁾ pays for itself; and then in the Hessian
       on the way, where directions still take many products.
@@ -82,6 +82,7 @@ class Auto(Solver):
     """
 
     costly = True
+    compiled = True
 
     def choose_metric(self, problem, rel_gap):
         """Return the metric of the method for this form and cone."""

@@ -63,6 +63,8 @@ class Solver:
     metric: ClassVar[str | None] = None
     #: Whether an iterate costs so much that each is worth a certificate.
     costly: ClassVar[bool] = False
+    #: Whether the run may be one compiled call on rows that are few: Newton's method, to the same gap.
+    compiled: ClassVar[bool] = False
     #: Why the method does what it does, for the message of the result.
     reason: str = ""
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -22,6 +23,7 @@ from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
 
+from .compiled import solve_compiled
 from .contract import Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
@@ -278,6 +280,11 @@ class Prepared:
         require_positive("time_limit", time_limit, zero=True)
         if problem.trivial:
             return trivial(problem, self.method.name)
+        plain = callback is None and start is None and not progress and max_passes is None and time_limit is None
+        if plain and certify and rel_gap is not None and self.method.compiled and self._given == "auto":
+            found = solve_compiled(problem, rel_gap, math.inf if max_iter is None else max_iter, self.method.name)
+            if found is not None:
+                return found
         self.ready(problem)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)
