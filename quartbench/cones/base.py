@@ -129,7 +129,7 @@ class Cone:
         """Say whether ⟨c,x⟩ ≤ 0 on all of K: then 0 is the minimiser. Where only the projection tells, it must be 0."""
         return not self.euclidean(c / np.abs(c).max()).any()
 
-    # What is proved -----------------------------------------------------------------------------------------------------
+    # What is proved ---------------------------------------------------------------------------------------------------
 
     def inside(self, x: np.ndarray) -> np.ndarray:
         """Return x, or a point of K next to it: in exact arithmetic where a kind can, to rounding elsewhere."""

@@ -339,7 +339,7 @@ class Form:
         """Return the root sum of squares of the products that ρ(x) adds up, or any bound on it up to ``enough``."""
         return float(np.linalg.norm(gradient * x))
 
-    # Proofs: numbers with bounds that hold in exact arithmetic, on the rows as they are stored, whatever the scale -----
+    # Proofs: numbers with bounds that hold in exact arithmetic, on the rows as they are stored, whatever the scale ----
 
     def known_image(self, x: np.ndarray, exact: bool = True) -> Known:
         """Return the image of a flat point with bounds on its rounding: of twice the precision, or of plain sums."""

@@ -192,6 +192,7 @@ class ComplexForm(TermForm):
             picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
             found = factor_of_rows(_embedded(rows[picked]), 2, of=self.terms)
             if found is not None:
+                found.picked = picked if terms < self.terms else None
                 return found
         return None
 

@@ -18,8 +18,8 @@ from .reading import SURVEY_BYTES, survey
 from .stacked import StackedForm
 from .terms import FACTOR
 
-#: Multiplications of half a Hessian up to which a whole solve is one compiled call: at 1000×50 it takes 0.5 ms where the
-#: driver takes 2.2 ms, at 2000×100 3.3 and 4.7 (two cores, gap 1e-10), and BLAS-3 wins by the clock.
+#: Multiplications of a Hessian up to which a whole solve is one compiled call: at 1000×50 it takes 0.5 ms where the
+#: driver takes 2.2 ms, at 2000×100 3.3 and 4.7 (two cores, gap 1e-10), and there BLAS-3 wins by the clock.
 COMPILED_WORK = 4_000_000
 
 

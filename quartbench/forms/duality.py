@@ -30,7 +30,7 @@ RITZ_SAFETY = 0.5
 def bound(
     form: TermForm, image: Image, residual: np.ndarray, metric: Metric | None, refine: int
 ) -> tuple[float, Image]:
-    """Return the lower bound on f* of the dual point at x, moved towards Newton's by ``refine`` products, and the point."""
+    """Return the bound on f* of the dual point at x, moved towards Newton's by ``refine`` products, and that point."""
     weights = form.gradient_weights(image)
     correction = _solve(form, residual, metric)
     dual = weights + correction.weights

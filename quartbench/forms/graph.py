@@ -213,6 +213,10 @@ class GraphForm(TermForm):
         """Raise: a graph has Laplacians, which ``weighted`` factors."""
         raise ProblemError("GraphForm has no dense B(τ); its Laplacian is form.laplacian(tau)")
 
+    def correcting(self, precision="double"):
+        """Return the metric of the Laplacian."""
+        return self.weighted(self.uniform_weights())
+
     def weighted(self, tau, precision="double", accuracy=1e-6):
         """Return the metric L_τ ⊗ I, always in double precision."""
         tau = self.require_weights(tau)

@@ -44,6 +44,7 @@ import scipy.linalg
 from quartbench.kernels import exact
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
 from quartbench.linalg.known import Known, U, finite, raised, up
+from quartbench.metrics import Metric
 from quartbench.runtime.blas import blas_threads
 
 #: The shift σ in units of λ_min: with 1/64 a solve with the shifted factor errs by 1/63, and √s is an eighth of √λ_min.
@@ -81,12 +82,21 @@ class Factor:
     """
 
     proved = True
+    #: The terms that a sample holds; None for all.
+    picked: np.ndarray | None = None
 
     def __init__(
-        self, unit: np.ndarray, basis: np.ndarray | None, lower: np.ndarray, slack: float, terms: int, share: float
+        self,
+        unit: np.ndarray,
+        basis: np.ndarray | None,
+        lower: np.ndarray,
+        slack: float,
+        plain: np.ndarray,
+        terms: int,
+        share: float,
     ) -> None:
-        self.unit, self.slack, self.terms = unit, slack, terms
-        self._basis, self._lower, self._share = basis, lower, share
+        self.unit, self.slack, self.terms, self.share = unit, slack, terms, share
+        self._basis, self._lower, self._plain = basis, lower, plain
         self._constant = up(math.sqrt(math.sqrt(terms)), 3)
         self._root = math.sqrt(slack) * (1.0 - 4.0 * U)
         self._upper = np.ascontiguousarray(lower.T)  # rows whose adjoint is L
@@ -112,8 +122,9 @@ class Factor:
         v = w / self.unit
         if self._columns is not None:
             v = self._columns @ v
-        y = scipy.linalg.cho_solve((self._lower, True), v, check_finite=False)
-        return self._share * (y if self._basis is None else self._basis @ y) / self.unit
+        with blas_threads(self._plain.size):
+            y = scipy.linalg.cho_solve((self._plain, True), v, check_finite=False)
+        return self.share * (y if self._basis is None else self._basis @ y) / self.unit
 
     def correction(self, w: np.ndarray, image: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return μ = Mz with Mᵀμ ≈ w, ``image`` giving Mz: it treats all terms alike."""
@@ -150,7 +161,7 @@ def factor_of_rows(
         How many terms there are, where the rows are a sample themselves.
     """
     terms, n = matrix.shape[0] // rank, matrix.shape[1]
-    chosen = matrix
+    chosen, picked = matrix, None
     if sample is not None and sample < terms:
         picked = np.sort(np.random.default_rng(seed).choice(terms, sample, replace=False))
         chosen = matrix.reshape(terms, rank, n)[picked].reshape(-1, n)
@@ -160,12 +171,15 @@ def factor_of_rows(
         return None
     unit = np.exp2(np.ceil(np.log2(norms)))
     with blas_threads(float(chosen.size) * n):
-        return _factor(
+        found = _factor(
             lambda: (chosen[i : i + GRAM_ROWS] / unit for i in range(0, len(chosen), GRAM_ROWS)),
             unit,
             rank,
             of or terms,
         )
+    if found is not None:
+        found.picked = picked
+    return found
 
 
 def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 1.0) -> Factor | None:
@@ -185,8 +199,8 @@ def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 
     unit = np.exp2(np.ceil(0.5 * np.log2(diagonal)))
     scaled = gram / unit / unit[:, None]
     with blas_threads(float(len(gram)) ** 3):
-        lower, slack = _shifted(scaled, _gram_error(scaled, additions))
-    return None if lower is None else Factor(unit, None, lower, slack, terms, share)
+        found = _shifted(scaled, _gram_error(scaled, additions))
+    return None if found is None else Factor(unit, None, *found, terms, share)
 
 
 def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: int) -> Factor | None:
@@ -205,9 +219,9 @@ def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: i
         if basis is not None:
             product = 1.02 * (n + 2) * U * math.sqrt(squares) * float(np.linalg.norm(basis))
             error += 2.02 * math.sqrt(float(np.trace(gram))) * product + 1.02 * product**2
-        lower, slack = _shifted(gram, error)
-        if lower is not None:
-            return Factor(unit, basis, lower, slack, count // rank, (count // rank) / all_terms)
+        found = _shifted(gram, error)
+        if found is not None:
+            return Factor(unit, basis, *found, count // rank, (count // rank) / all_terms)
         step = _orthonormalising(gram, error)
         if step is None:
             return None
@@ -221,23 +235,24 @@ def _gram_error(gram: np.ndarray, additions: int) -> float:
     return (1.02 * (additions + 2) + 1.02 * (2 * n + 10)) * U * trace + 2.0 * U * float(np.diag(gram).max())
 
 
-def _shifted(gram: np.ndarray, error: float) -> tuple[np.ndarray | None, float]:
-    """Return L of (1) and s of (3), or None where the smallest eigenvalue is too near the error."""
+def _shifted(gram: np.ndarray, error: float) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """Return L of (1), s of (3) and the factor without a shift; None where rounding hides the least eigenvalue."""
     diagonal = np.diag_indices_from(gram)
     try:
-        lower = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
+        plain = scipy.linalg.cholesky(gram, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        return None, 0.0
-    least = _smallest_eigenvalue(lower)
+        return None
+    least = _smallest_eigenvalue(plain)
     shift = max(SHARE * least, 4.0 * error)
     if not shift <= 0.25 * least:
-        return None, 0.0
+        return None
     moved = gram.copy()
     moved[diagonal] -= shift
     try:
-        return scipy.linalg.cholesky(moved, lower=True, check_finite=False), (shift - error) * (1.0 - 4.0 * U)
+        lower = scipy.linalg.cholesky(moved, lower=True, check_finite=False)
     except np.linalg.LinAlgError:
-        return None, 0.0
+        return None
+    return lower, (shift - error) * (1.0 - 4.0 * U), plain
 
 
 def _smallest_eigenvalue(lower: np.ndarray) -> float:
@@ -265,6 +280,31 @@ def _orthonormalising(gram: np.ndarray, error: float) -> np.ndarray | None:
             continue
         return scipy.linalg.solve_triangular(upper, np.eye(len(gram)), check_finite=False)
     return None
+
+
+class Sampled(Metric):
+    """The metric ΣBᵢ over the terms of a proof, scaled by s²: what corrects dual points where nothing better is there.
+
+    ``tau`` is one on those terms and zero elsewhere, so that B(τ) is what the factor is of.
+    """
+
+    name = "proof"
+    factor = "cholesky"
+
+    def __init__(self, proof: Factor, terms: int, scale: float) -> None:
+        self.dim, self._proof, self._scale = proof.unit.size, proof, scale
+        self.tau = np.ones(terms)
+        if proof.picked is not None:
+            self.tau[:] = 0.0
+            self.tau[proof.picked] = 1.0
+
+    def apply(self, x):
+        """Raise: only solves are needed."""
+        raise NotImplementedError
+
+    def solve(self, v):
+        """Return B⁻¹v."""
+        return self._proof.solve(v) / (self._proof.share * self._scale**2)
 
 
 class Iterated:

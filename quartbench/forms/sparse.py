@@ -165,7 +165,10 @@ class SparseForm(StackedForm):
         picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
         rows = self.rows[(picked[:, None] * self.rank + np.arange(self.rank)).reshape(-1)].astype(np.float64)
         gram = (rows.T @ rows).toarray()
-        return factor_of_gram(gram, int(np.bincount(rows.indices).max()), terms, terms / self.terms)
+        found = factor_of_gram(gram, int(np.bincount(rows.indices).max()), terms, terms / self.terms)
+        if found is not None and terms < self.terms:
+            found.picked = picked
+        return found
 
     def dense_hessian(self, x, image):
         """Return ρ''(x) by a product of sparse matrices. One pass."""

@@ -24,7 +24,7 @@ from . import duality, leverage
 from .base import MODERATE, Epigraph, Form
 from .blocks import block_count, gram_of_blocks, mirrored, mixed
 from .plain import PlainForm, ProductsPlain
-from .proof import Iterated, factor_of_rows
+from .proof import Factor, Iterated, Sampled, factor_of_rows
 
 #: Unknowns up to which B⁽⁰⁾ is formed and factored without being asked for: from rows, and where rows come one product
 #: for each column.
@@ -38,6 +38,9 @@ KEPT_BYTES = 1 << 29
 
 #: Products of rows that are functions are taken to be right to so many roundings, relative to the size of the result.
 TRUSTED = 64.0
+
+#: Passes that a factor of B⁽⁰⁾ may cost for a certificate, which has a factor of its own already.
+DEAR = 30.0
 
 #: In which a factor of B(τ) may be asked for.
 PRECISIONS = ("double", "single")
@@ -387,7 +390,7 @@ class TermForm(Form):
         return largest * float(np.sqrt(self.column_squares(weights**2) @ x**2))
 
     def known_image(self, x, exact=True):
-        """Return Mx with bounds: here those of products that are right to TRUSTED units of their size, taken on trust."""
+        """Return Mx with bounds: those of products that are right to TRUSTED roundings, which is taken on trust."""
         image = self._image(x)
         size = max(float(np.linalg.norm(image)), self._kept_magnitude() * float(np.linalg.norm(x)))
         return Known(image, np.zeros_like(image), np.full_like(image, TRUSTED * U * size))
@@ -415,6 +418,16 @@ class TermForm(Form):
         power = dual_power(hi, lo, self.rank)
         root = math.sqrt(power) if power < math.inf else math.inf
         return finite(root * math.sqrt(root) * (1.0 + 8.0 * U))
+
+    def correcting(self, precision: str = "double") -> Metric | None:
+        """Return a metric to correct dual points with: B⁽⁰⁾, or that of the proof where it costs less; else None."""
+        if not self.factorable:
+            return None
+        if self.factor_cost() > DEAR and self.row_dtype.kind != "c":
+            proof = self.proof()
+            if isinstance(proof, Factor):
+                return Sampled(proof, self.terms, self.scale)
+        return self.weighted(self.uniform_weights(), precision)
 
     def _proof(self):
         if not self.factorable:

@@ -23,7 +23,7 @@ class Known(NamedTuple):
 
     @property
     def rounded(self) -> np.ndarray:
-        """hi + lo, as it comes."""
+        """The sum hi + lo, as it comes."""
         return self.hi + self.lo
 
     def scaled(self, power: int) -> Known:

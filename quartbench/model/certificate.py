@@ -148,10 +148,8 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
     units = Units(problem)
     form, cone = problem.form, problem.cone
     point = cone.inside(np.ldexp(x, -units.e))
-    if form.cone.whole is False:
-        inner = cone.inner(units.c, point)
-    else:
-        inner = exact.dot(units.c, point)
+    # Where ρ does not see what is outside the cone, f is that of the projection of x.
+    inner = exact.dot(units.c, point) if form.cone.whole else cone.inner(units.c, point)
     proof = form.proof()
     best = Certificate(math.inf, -math.inf, math.inf, bool(proof is not None and proof.proved))
     for precise in (False, True) if rel_gap >= PLAIN else (True,):

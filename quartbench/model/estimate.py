@@ -38,10 +38,8 @@ class Estimate(NamedTuple):
 
 
 def certifying_metric(form: Form, precision: str = "double") -> Metric | None:
-    """Return B⁽⁰⁾ = m^{−½}ΣBᵢ where it can be factored; None where certificates do without."""
-    if not (isinstance(form, TermForm) and form.factorable):
-        return None
-    return form.weighted(form.uniform_weights(), precision)
+    """Return a metric B(τ) to correct dual points with; None where certificates do without."""
+    return form.correcting(precision) if isinstance(form, TermForm) else None
 
 
 def estimate(
@@ -90,7 +88,7 @@ def estimate_columns(
     gradient: np.ndarray,
     metric: Metric,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return lower bounds on f*, and the dual points behind them, for many c at once: those of :func:`estimate` in free space, unrefined.
+    """Return lower bounds on f* and the dual points behind them for many c: as :func:`estimate`, free and unrefined.
 
     Parameters
     ----------

@@ -18,7 +18,7 @@ from quartbench.model import Problem
 from .homnewton import HomNewton
 from .results import History, Result, ended
 
-#: Passes over the rows of a compiled run: for the first point, and for every iteration (Hessian, direction, dual point).
+#: Passes over the rows of a compiled run: for the first point, and per iteration (Hessian, direction, dual point).
 FIRST_PASSES, PASSES = 2, 3
 
 #: The most iterations of a compiled run: Newton's method needs ten, or more than it is worth trying here.
@@ -30,7 +30,7 @@ SHARE = 64
 
 
 def solve_compiled(problem: Problem, rel_gap: float, max_iter: float, solver: str) -> Result | None:
-    """Return the result of one compiled call; None where the rows or the cone are not for it, or the gap was not reached.
+    """Return the result of one compiled call; None where rows or cone are not for it, or the gap was not reached.
 
     Both bounds are proved, with every rounding bounded a priori. The clock is read before and after the call, so that
     the seconds of a history are even shares of it.

@@ -155,6 +155,7 @@ class Prepared:
         if isinstance(metric, Metric) and metric.dim != form.dim:
             raise ProblemError(f"metric must have dimension {form.dim}, found {metric.dim}")
         self.rel_gap, self._given = rel_gap, metric
+        self._compiled = self.method.compiled and isinstance(metric, str) and metric == "auto"
         self.metric: Metric | None = None
         self.setup_time = 0.0
         self._certifier: tuple[Metric | None] | None = None
@@ -221,10 +222,10 @@ class Prepared:
         form = self.form.moderate()
         if not isinstance(form, TermForm):
             return None
-        if self.metric is not None and self.metric.tau is not None:
-            # A metric that the user gave may be that of another form.
-            if isinstance(self._given, str) or belongs(self.metric, form, self.cone):
-                return self.metric
+        # A metric that the user gave may be that of another form.
+        ours = self.metric is not None and self.metric.tau is not None and isinstance(self._given, str)
+        if ours or (self.metric is not None and belongs(self.metric, form, self.cone)):
+            return self.metric
         return certifying_metric(form, "single")
 
     # Solving ----------------------------------------------------------------------------------------------------------
@@ -280,8 +281,8 @@ class Prepared:
         require_positive("time_limit", time_limit, zero=True)
         if problem.trivial:
             return trivial(problem, self.method.name)
-        plain = callback is None and start is None and not progress and max_passes is None and time_limit is None
-        if plain and certify and rel_gap is not None and self.method.compiled and self._given == "auto":
+        plain = callback is None and start is None and not progress and max_passes is None
+        if plain and certify and rel_gap is not None and self._compiled:
             found = solve_compiled(problem, rel_gap, math.inf if max_iter is None else max_iter, self.method.name)
             if found is not None:
                 return found
