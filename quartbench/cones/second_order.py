@@ -106,9 +106,9 @@ def contains(x: np.ndarray) -> bool:
     """Say whether ‖v‖ ≤ s for x = (s, v), exactly."""
     if not x[0] >= 0.0:
         return False
-    x = np.ldexp(x, -math.frexp(float(np.abs(x).max()))[1])  # squares of 1e±200 would leave the range
-    hi, lo, error = exact.norm(np.ascontiguousarray(x[1:]), np.zeros(x.size - 1))
-    excess = math.fsum([hi, lo, -x[0]])
+    near = np.ldexp(x, -math.frexp(float(np.abs(x).max()))[1])  # squares of 1e±200 would leave the range
+    hi, lo, error = exact.norm(np.ascontiguousarray(near[1:]), np.zeros(x.size - 1))
+    excess = math.fsum([hi, lo, -near[0]])
     if abs(excess) > 2.0 * error:
         return excess < 0.0
     return Fraction(float(x[0])) ** 2 >= sum(Fraction(float(v)) ** 2 for v in x[1:])

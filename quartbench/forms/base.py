@@ -247,6 +247,12 @@ class Form:
         """Return the same form with a count of passes of its own."""
         return self.scaled(1.0)
 
+    def fresh(self) -> Form:
+        """Return the same form as if it had just been made: nothing that was computed once of its rows is kept."""
+        twin = self.twin()
+        twin._kept = {"magnitude": self._kept["magnitude"]} if "magnitude" in self._kept else {}
+        return twin
+
     def counting_with(self, other: Form) -> Form:
         """Return the same form, whose passes are counted with those of another."""
         twin = self.scaled(1.0)

@@ -30,7 +30,7 @@ class Known(NamedTuple):
         """Return 2ᵖ times the numbers; what underflows counts as error."""
         if power == 0:
             return self
-        error = np.ldexp(self.error, power) + 3.0 * SMALLEST
+        error = raised(np.ldexp(self.error, power), np.full_like(self.error, 3.0 * SMALLEST))
         return Known(np.ldexp(self.hi, power), np.ldexp(self.lo, power), error)
 
 

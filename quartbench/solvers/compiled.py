@@ -14,6 +14,7 @@ from quartbench.errors import ProblemError, real_array, whole_number
 from quartbench.forms import StackedForm
 from quartbench.kernels import newton as kernels
 from quartbench.model import Problem
+from quartbench.precondition import automatic_metric
 
 from .homnewton import HomNewton
 from .results import History, Result, ended
@@ -65,7 +66,7 @@ def solve_compiled(problem: Problem, rel_gap: float, max_iter: float, solver: st
         rel_gap=rel_gap,
         gap=found.gap,
         solver=solver,
-        metric="uniform",
+        metric=automatic_metric(problem.form, cone),
         reason=f"{HomNewton.name}, as n = {problem.dim} is small",
     )
 

@@ -19,6 +19,7 @@ PEER_COLUMNS = (
     "peer",
     "peer_time",
     "peer_wall",
+    "wall_ratio",
     "ratio",
     "own",
     "own_time",
@@ -40,9 +41,11 @@ def times(runs: pd.DataFrame) -> pd.DataFrame:
 def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     """Return how ``auto`` did against the best peer and the best of our methods, one row per instance and gap.
 
-    Only runs whose gap was certified count. ``ratio`` is the best peer's time over that of ``auto``; ``overhead`` is
-    auto's time over that of our best method; infinite ratios mean that no peer got there. ``wall`` is the whole call
-    of ``auto`` and ``peer_wall`` that of the best peer, certificates included.
+    Of our runs only those whose gap was certified count. A peer is bare: what counts is its clock at the first point
+    within the gap of f*. ``wall`` is the whole call of ``auto``, certificates included, and ``wall_ratio`` the best
+    peer's time over it; ``ratio`` is the same by the clock of ``auto``; ``overhead`` is auto's time over that of our
+    best method; infinite ratios mean that no peer got there; ``peer_wall`` is the best peer's whole run under the
+    driver, with certificates.
 
     Parameters
     ----------
@@ -51,7 +54,9 @@ def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     own : str
         The solver to compare.
     """
-    table = runs.assign(time=costs.to_gap(runs, runs["rel_gap"], "seconds").where(runs["success"], np.inf))
+    table = runs.assign(
+        time=costs.to_gap(runs, runs["rel_gap"], "seconds").where(runs["success"] | runs["peer"], np.inf)
+    )
     cells = table.groupby(["instance", "rel_gap", "solver", "peer", "seed"], sort=False)[["time", "wall_seconds"]]
     median = cells.median().groupby(["instance", "rel_gap", "solver", "peer"], sort=False).median().reset_index()
     rows = []
@@ -70,6 +75,7 @@ def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
                 "peer": best_peer["solver"],
                 "peer_time": best_peer["time"],
                 "peer_wall": best_peer["wall_seconds"],
+                "wall_ratio": costs.ratio(best_peer["time"], auto["wall_seconds"]),
                 "ratio": costs.ratio(best_peer["time"], auto["time"]),
                 "own": best_own["solver"],
                 "own_time": best_own["time"],

@@ -166,8 +166,9 @@ class Bench:
         witness = Witness()
         self.announce("solving", known)
         started = time.perf_counter()
+        # As a user calls it: what a run before has computed once of the rows is not there.
         result = solve(
-            self.problem,
+            self.problem.on(self.problem.form.fresh()),
             method,
             **options,
             max_iter=request["max_iter"],

@@ -198,6 +198,34 @@ def test_a_factor_bounds_the_dual_norm(seed):
         assert bound <= 2.0 * wanted
 
 
+def smallest_eigenvalue(rows, factor):
+    """Return λ_min of (MX)ᵀ(MX) − LLᵀ, to many digits."""
+    with mpmath.workdps(60):
+        m, basis, lower = (mpmath.matrix(part.tolist()) for part in (rows, factor.basis(), np.tril(factor._lower)))
+        y = m * basis
+        return min(mpmath.eigsy(y.T * y - lower * lower.T, eigvals_only=True))
+
+
+@given(SEEDS)
+def test_a_factor_is_below_the_gram_matrix_by_its_slack(seed):
+    # (MX)ᵀ(MX) ⪰ LLᵀ + sI: what all of its bounds rest on, with powers of two for X or columns made orthonormal.
+    problem = truth.hostile(seed % 10**6)
+    assume(problem.kind != "scaled")
+    factor = factor_of_rows(problem.rows, problem.rank)
+    left = smallest_eigenvalue(problem.rows, factor)
+    assert 0.0 < factor.slack <= left <= 10.0 * factor.slack
+
+
+@given(SEEDS, st.integers(1, 6), st.floats(0.0, 5.0))
+def test_a_factor_of_a_given_gram_matrix_is_below_it_by_its_slack(seed, n, digits):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((20, n)) * 10.0 ** rng.uniform(-3.0, 3.0, n)
+    rows[:, -1] = rows[:, 0] + 10.0**-digits * rows[:, -1]
+    factor = factor_of_gram(rows.T @ rows, 20, 20)
+    assume(factor is not None)
+    assert 0.0 < factor.slack <= smallest_eigenvalue(rows, factor)
+
+
 @settings(max_examples=30)
 @given(SEEDS)
 def test_a_factor_bounds_n_itself(seed):
