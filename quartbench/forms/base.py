@@ -74,6 +74,8 @@ class Form:
         The size of the largest entries of the rows; problems are normalised by it.
     cone : Cone
         Where ρ is definite, and problems live unless they say otherwise: the whole space, for most.
+    rigorous : bool
+        Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust.
     factorable : bool
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
     bare_metric : str
@@ -87,6 +89,7 @@ class Form:
     shape: tuple[int, ...]
     dtype: np.dtype = np.dtype(np.float64)
     cone: Cone = Free()
+    rigorous = False
     factorable = False
     bare_metric = "identity"
 

@@ -27,6 +27,7 @@ class DenseForm(StackedForm):
     """ρ(x) = Σᵢ ‖Uᵢᵀx‖⁴ with the Uᵢᵀ stacked as the rows of a dense array; made by :class:`StackedForm`."""
 
     kind = StackedForm.kind
+    rigorous = True
 
     @property
     def in_columns(self):

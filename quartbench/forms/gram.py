@@ -31,6 +31,8 @@ class GramForm(Form):
         The shape of X.
     """
 
+    rigorous = True
+
     def __init__(self, n: int, r: int) -> None:
         super().__init__()
         self.shape = (whole_number(n, "n"), whole_number(r, "r"))
@@ -96,9 +98,16 @@ class GramForm(Form):
     def known_value(self, image):
         """Return a number that is at least ‖XᵀX‖²_F, from XᵀX in twice the precision."""
         columns = np.ascontiguousarray(image.hi.reshape(self.shape).T)
+        unknown = np.ascontiguousarray((np.abs(image.lo) + image.error).reshape(self.shape).T)
+        # |(X + E)ᵀ(X + E) − XᵀX| ≤ |X|ᵀE + Eᵀ|X| + EᵀE, summed with n roundings.
+        cross = np.abs(columns) @ unknown.T
+        spread = (cross + cross.T + unknown @ unknown.T) * (1.0 + 4.0 * (self.shape[0] + 4.0) * U)
         entries = [image_kernel(columns, column.copy()) for column in columns]
-        squares = sum(float(((np.abs(hi + lo) + error) ** 2).sum()) for hi, lo, error in entries)
-        return squares * (1.0 + (4.0 * self.shape[1] ** 2 + 16.0) * U)
+        squares = sum(
+            float(((np.abs(hi + lo) + error + more) ** 2).sum())
+            for (hi, lo, error), more in zip(entries, spread, strict=True)
+        )
+        return squares * (1.0 + (4.0 * self.shape[1] ** 2 + 24.0) * U)
 
     def dual_start(self, image):
         """Return ∇ρ itself: the map from dual points is the identity."""

@@ -60,6 +60,7 @@ class GraphForm(TermForm):
 
     cone = Centred()
     leverage_rank = 1
+    rigorous = True
     factorable = True
     refines_hessian = False  # directions take few products in the metric of the Laplacian
     has_edges = True

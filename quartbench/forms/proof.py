@@ -43,7 +43,7 @@ import scipy.linalg
 
 from quartbench.kernels import exact
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
-from quartbench.linalg.known import Known, U, finite, raised, up
+from quartbench.linalg.known import SMALLEST, Known, U, finite, ldexp, raised, up
 from quartbench.metrics import Metric
 from quartbench.runtime.blas import blas_threads
 
@@ -104,7 +104,13 @@ class Factor:
 
     def norm(self, w: Known) -> float:
         """Return a number that is at least N_free of every vector within ``w.error`` of w: (2)."""
-        v, error = w.hi / self.unit, raised(np.abs(w.lo), w.error) / self.unit
+        # N is homogeneous: near one, nothing of what follows under- or overflows.
+        size = float((np.abs(w.hi) / self.unit).max() + (w.error / self.unit).max())
+        if not 0.0 < size < math.inf:
+            return 0.0 if size == 0.0 else math.inf
+        power = math.frexp(size)[1]
+        v = np.ldexp(w.hi / self.unit, -power)
+        error = np.ldexp(raised(np.abs(w.lo), w.error) / self.unit, -power) + 3.0 * SMALLEST
         if not (np.isfinite(v).all() and np.isfinite(error).all()):
             return math.inf
         if self._columns is not None:
@@ -115,7 +121,7 @@ class Factor:
         q = Known(*exact.residual(self._upper, v, y, np.zeros_like(y)))
         length = exact.norm_upper(y, np.zeros_like(y), np.zeros_like(y))
         rest = exact.norm_upper(q.hi, q.lo, raised(q.error, error))
-        return finite(self._constant * (length + rest / self._root) * (1.0 + 6.0 * U))
+        return finite(ldexp(self._constant * (length + rest / self._root) * (1.0 + 6.0 * U), power))
 
     def solve(self, w: np.ndarray) -> np.ndarray:
         """Return z ≈ (MᵀM)⁻¹w, M all rows, as it comes."""

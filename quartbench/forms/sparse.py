@@ -28,6 +28,7 @@ class SparseForm(StackedForm):
     """ρ(x) = Σᵢ ‖Uᵢᵀx‖⁴ with the Uᵢᵀ stacked as the rows of a CSR matrix; made by :class:`StackedForm`."""
 
     kind = StackedForm.kind
+    rigorous = True
     bare_metric = "diagonal"
     #: A sparse entry costs about this many dense ones: gathers instead of streams.
     _entry_cost = 4

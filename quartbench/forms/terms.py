@@ -433,7 +433,7 @@ class TermForm(Form):
         if not self.factorable:
             return Iterated(self)
         rows = self.real_rows()
-        return factor_of_rows(rows, self.rank)
+        return factor_of_rows(rows.toarray() if sp.issparse(rows) else rows, self.rank)
 
     # Others -----------------------------------------------------------------------------------------------------------
 

@@ -54,3 +54,11 @@ def raised(error: np.ndarray, more: np.ndarray) -> np.ndarray:
 def finite(x: float) -> float:
     """Return x, or infinity where it is no number."""
     return x if x == x else math.inf
+
+
+def ldexp(x: float, power: int) -> float:
+    """Return 2ᵖx, infinite where that is too large."""
+    try:
+        return math.ldexp(x, power)
+    except OverflowError:
+        return math.copysign(math.inf, x)

@@ -30,7 +30,7 @@ from quartbench.errors import ProblemError
 from quartbench.forms import TermForm
 from quartbench.forms.curvature import BoundaryCurvature, Curvature
 from quartbench.kernels import exact
-from quartbench.linalg.known import Known, U, finite, up
+from quartbench.linalg.known import Known, U, finite, ldexp, up
 from quartbench.metrics import Metric
 
 from .estimate import belongs, certifying_metric, estimate
@@ -148,10 +148,9 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
     units = Units(problem)
     form, cone = problem.form, problem.cone
     point = cone.inside(np.ldexp(x, -units.e))
-    # Where ρ does not see what is outside the cone, f is that of the projection of x.
-    inner = exact.dot(units.c, point) if form.cone.whole else cone.inner(units.c, point)
+    inner = cone.inner(units.c, point)
     proof = form.proof()
-    best = Certificate(math.inf, -math.inf, math.inf, bool(proof is not None and proof.proved))
+    best = Certificate(math.inf, -math.inf, math.inf, form.rigorous and proof is not None and proof.proved)
     for precise in (False, True) if rel_gap >= PLAIN else (True,):
         image = units.image(point, precise)
         value = min(best.value, units.value(image, inner))
@@ -165,7 +164,7 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
         if best.gap <= rel_gap:
             break
     power = units.b + units.e
-    certificate = best._replace(value=up(_ldexp(best.value, power)), lower_bound=-up(_ldexp(-best.lower_bound, power)))
+    certificate = best._replace(value=up(ldexp(best.value, power)), lower_bound=-up(ldexp(-best.lower_bound, power)))
     return np.ldexp(point, units.e), certificate
 
 
@@ -177,11 +176,11 @@ class Units:
         scale = self.form.scale
         mantissa, power = math.frexp(scale)
         self.a = math.frexp(self.form.magnitude / scale)[1]
-        self.b = math.frexp(float(np.abs(problem.c).max()))[1]
+        self.b = math.frexp(float(np.abs(problem.given).max()))[1]
         self.e = (self.b - 4 * self.a - 4 * power) // 3
         #: g, with a relative error of at most 3u.
         self.g = math.ldexp((mantissa * mantissa) ** 2, 4 * (power + self.a) + 3 * self.e - self.b)
-        self.c = np.ldexp(problem.c, -self.b)
+        self.c = np.ldexp(problem.given, -self.b)
 
     def image(self, x: np.ndarray, precise: bool) -> Known:
         """Return M'x'."""
@@ -208,7 +207,7 @@ class Units:
 
     def rest(self, proof: Any, w: Known) -> float:
         """Return a number that is at least N of w on rows M'."""
-        return finite(_ldexp(proof.norm(w), self.a))
+        return finite(ldexp(proof.norm(w), self.a))
 
 
 def relative_gap(value: float, lower: float) -> float:
@@ -216,13 +215,6 @@ def relative_gap(value: float, lower: float) -> float:
     if value <= lower:
         return 0.0
     return up((value - lower) / -value, 3) if value < 0.0 and lower > -math.inf else math.inf
-
-
-def _ldexp(x: float, power: int) -> float:
-    try:
-        return math.ldexp(x, power)
-    except OverflowError:
-        return math.copysign(math.inf, x)
 
 
 def _attempts(units, cone, proof, image, x, dual, precise) -> Iterable[Callable[[Callable[[float], bool]], float]]:

@@ -45,7 +45,7 @@ def save(problem: Problem, path: str | os.PathLike) -> Path:
     except (TypeError, ValueError) as error:
         raise ProblemError(f"origin must be JSON, found something else: {error}") from None
     arrays["scale"] = np.array(form.scale)
-    arrays["c"] = np.asarray(problem.c)
+    arrays["c"] = np.asarray(problem.given)
     if problem.solution is not None:
         arrays["solution"] = problem.solution
     if problem.optimum is not None:
@@ -70,7 +70,7 @@ def load(path: str | os.PathLike) -> Problem:
     except KeyError as error:
         raise ProblemError(f"{os.fspath(path)!r} is not a problem saved by quartbench: it has no {error}") from None
     scale = float(stored["scale"])
-    problem = Problem(
+    return Problem(
         form if scale == 1.0 else form.scaled(scale),
         stored["c"],
         cone(),
@@ -78,9 +78,6 @@ def load(path: str | os.PathLike) -> Problem:
         optimum=float(stored["optimum"]) if "optimum" in stored else None,
         origin=head["origin"],
     )
-    problem.c = stored["c"]  # bit for bit: centring what is centred already would round it once more
-    problem.c.flags.writeable = False
-    return problem
 
 
 def _opened(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

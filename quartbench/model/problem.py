@@ -72,6 +72,8 @@ class Problem:
         within = self.cone.euclidean(flat) if self.cone.subspace and not self.trivial else flat
         self.c = within.copy() if within is flat else within
         self.c.flags.writeable = False
+        #: c as it was given: what is proved is proved of it, and projecting it has rounded.
+        self.given = self.c if within is flat else flat.copy()
         self.solution = None if solution is None else _finite(form.flat(solution, "solution"), "solution")
         if optimum is not None and not (isinstance(optimum, Real) and np.isfinite(optimum)):
             raise ProblemError(f"optimum must be a finite number, found {optimum!r}")
@@ -130,14 +132,6 @@ class Problem:
 
     # Scale ------------------------------------------------------------------------------------------------------------
 
-    def with_c(self, c: np.ndarray) -> Problem:
-        """Return the same problem with another c, flat and in the subspace of the cone, and no known solution."""
-        twin = object.__new__(Problem)
-        twin.__dict__.update(self.__dict__)
-        twin.c, twin.solution, twin.optimum = c, None, None
-        twin.c.flags.writeable = False
-        return twin
-
     def on(self, form: Form) -> Problem:
         """Return the same problem on a twin of its form, with a count of passes of its own."""
         twin = object.__new__(Problem)
@@ -157,7 +151,7 @@ class Problem:
         twin = object.__new__(Problem)
         twin.__dict__.update(self.__dict__)
         twin.form = form
-        twin.c = self.c / b
+        twin.c = twin.given = self.c / b
         twin.c.flags.writeable = False
         twin.solution = None if self.solution is None else self.solution / x_scale
         twin.optimum = None if self.optimum is None else self.optimum / f_scale

@@ -11,6 +11,9 @@ from .contract import Iterate, Solver, choice
 from .registry import register
 from .steps import NOISE, Evaluated, evaluate, required_bounds
 
+#: So many levels that were too small mean that the test measures rounding: the step is taken as it is.
+TRIES = 60
+
 
 @register("bregman")
 class Bregman(Solver):
@@ -73,10 +76,12 @@ class Bregman(Solver):
             point, new = geometry.step(x, at, level)
             trial = evaluate(form, point)
             used = level
-            while not fixed:
+            for tries in range(TRIES):
+                if fixed:
+                    break
                 _, _, c2, c3, c4 = form.line_from_images(x.image, trial.image - x.image).tolist()
                 distance, allowed = c2 + c3 + c4, level * geometry.distance(at, new)
-                if distance <= allowed or distance <= NOISE * x.rho:
+                if distance <= allowed or distance <= NOISE * x.rho or tries == TRIES - 1:
                     used, level = level, level / self.growth if distance < 0.9 * allowed else level
                     break
                 level *= max(1.4, 1.05 * distance / allowed) if allowed > 0.0 else 2.0

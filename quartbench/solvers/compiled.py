@@ -19,6 +19,9 @@ from quartbench.precondition import automatic_metric
 from .homnewton import HomNewton
 from .results import History, Result, ended
 
+#: The sizes of f that leave room for its digits on both sides.
+REPRESENTABLE = (1e-280, 1e280)
+
 #: Passes over the rows of a compiled run: for the first point, and per iteration (Hessian, direction, dual point).
 FIRST_PASSES, PASSES = 2, 3
 
@@ -43,7 +46,7 @@ def solve_compiled(problem: Problem, rel_gap: float, max_iter: float, solver: st
     started = perf_counter()
     found = newton(rows, problem.c, problem.form.rank, nonnegative, rel_gap, int(min(max_iter, MOST)), MOST + 1)
     seconds = perf_counter() - started
-    if not found.gap <= rel_gap:
+    if not (found.gap <= rel_gap and REPRESENTABLE[0] < -found.upper <= -found.lower < REPRESENTABLE[1]):
         return None
     iterations = np.arange(len(found.trace))
     values, _, steps = found.trace.T

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from .contract import Solver
@@ -14,6 +16,9 @@ REFRESH = 50
 
 #: Share of ρ at the last fresh image below which it is computed afresh too: it has the rounding of what it was then.
 SHRUNK = 1e-8
+
+#: The longest trial step on the orthant, in units of the first direction: beyond lies the range of floating point.
+LONGEST = 1e100
 
 
 @register("homcg")
@@ -66,8 +71,10 @@ class HomCG(Solver):
                 unit = float(np.abs(y.point).max()) / (float(np.abs(v).max()) or 1.0)
             v = unit * v
             size = float(r @ v)
+            if not math.isfinite(size):  # out of the range of floating point: no direction is left
+                return
             beta = 0.0 if r_before is None else max(0.0, float((r - r_before) @ v) / size_before)
-            d = v + beta * d
+            d = v + beta * d if math.isfinite(beta) else v
             restart = r_before is None or beta == 0.0
             if not float(r @ d) > 0.0:
                 d, restart = v, True
@@ -110,7 +117,8 @@ class HomCG(Solver):
         image, point = y.image + share * along, y.point + share * h
         if plane.bounded:
             point = plane.cone.euclidean(point)
-            t = max(t * share, 1e-3 * t) if share > 0.0 else 0.0
+            # The next trial begins where this one ended, unless that was out of any range.
+            t = min(max(t * share, 1e-3 * t), LONGEST) if share > 0.0 else 0.0
         else:
             t = share
         return Evaluated(point, form.value_from_image(image), form.gradient_from_image(image), image), t

@@ -23,7 +23,7 @@ from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
 
-from .compiled import solve_compiled
+from .compiled import REPRESENTABLE, solve_compiled
 from .contract import Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
@@ -33,9 +33,6 @@ from .single import InSingle
 
 #: Iterates of a run that is taken to compile what it calls.
 WARM_ITERATES = 4
-
-#: The sizes of f that leave room for its digits on both sides.
-REPRESENTABLE = (1e-280, 1e280)
 
 _warmed: set[tuple] = set()
 

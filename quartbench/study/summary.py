@@ -54,9 +54,8 @@ def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     own : str
         The solver to compare.
     """
-    table = runs.assign(
-        time=costs.to_gap(runs, runs["rel_gap"], "seconds").where(runs["success"] | runs["peer"], np.inf)
-    )
+    bare = runs["peer"] & np.isfinite(runs["optimum"])
+    table = runs.assign(time=costs.to_gap(runs, runs["rel_gap"], "seconds").where(bare | runs["success"], np.inf))
     cells = table.groupby(["instance", "rel_gap", "solver", "peer", "seed"], sort=False)[["time", "wall_seconds"]]
     median = cells.median().groupby(["instance", "rel_gap", "solver", "peer"], sort=False).median().reset_index()
     rows = []

@@ -122,7 +122,7 @@ def test_values_are_never_too_small(form, seed):
     "kind",
     [
         *EXACT[:-1],
-        pytest.param("gram", marks=pytest.mark.xfail(reason="GramForm.known_value reads image.hi alone", strict=True)),
+        "gram",
     ],
 )
 def test_values_cover_every_image_within_its_bounds(kind):
@@ -345,7 +345,6 @@ def test_the_proof_of_a_form_bounds_n_on_its_rows_as_stored(form, seed, scale):
     assert proof.norm(exactly(w - rows.T @ mu)) <= 0.5 * proof.norm(exactly(w)) or form.terms > proof.terms
 
 
-@pytest.mark.xfail(reason="SparseForm._proof hands its CSR rows to factor_of_rows, which takes dense ones", strict=True)
 def test_nearly_dependent_sparse_rows_have_a_proof():
     rows = np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0 - 1e-9]])
     proof = StackedForm(sp.csr_matrix(rows)).proof()

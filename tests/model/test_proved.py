@@ -114,9 +114,6 @@ SOLVERS = {
     "second-order": ("auto", "homgd", "accel-homgd", "gd", "bregman", "scipy-slsqp"),
 }
 
-#: Solves that do not end (bregman's search for L), warn of a NaN (homcg) or say −inf (auto): to be put right there.
-BROKEN = {(45, "bregman"), (42, "homcg"), (115, "auto")}
-
 
 def check_solve(problem, found, solver, rel_gap):
     """Solve a hostile problem and assert that all that is said of it is true; return the result, None if refused."""
@@ -143,7 +140,7 @@ def solves(seeds):
         rng = np.random.default_rng([seed, 77])
         for solver in map(str, rng.choice(SOLVERS[problem.cone], 2, replace=False)):
             rel_gap = float(rng.choice([1e-6, 1e-10, 1e-12]))
-            result = None if (seed, solver) in BROKEN else check_solve(problem, found, solver, rel_gap)
+            result = check_solve(problem, found, solver, rel_gap)
             if result is not None:
                 done += 1
                 well += result.success
@@ -161,7 +158,7 @@ def test_what_thousands_of_hostile_solves_say_is_true():
     assert solves(range(4000, 7000))[0] > 5_800
 
 
-@pytest.mark.parametrize("solver", [pytest.param("auto", marks=pytest.mark.xfail(strict=True)), "homgd", "homnewton"])
+@pytest.mark.parametrize("solver", ["auto", "homgd", "homnewton"])
 def test_an_optimum_out_of_range_is_refused(solver):
     twice = np.vstack([np.eye(2)] * 2)
     for rows, c in ((1e-150, 1e91), (1e150, 1e-91)):
@@ -350,7 +347,6 @@ def test_certificates_at_any_scale_are_true_and_close(seed, row_power, c_power, 
                 assert certificate.gap <= 3.0 * true + 1e-12
 
 
-@pytest.mark.xfail(reason="Factor.norm adds n√TINY = 1e-152n to norms of the order 1/|rows|", strict=True)
 @pytest.mark.parametrize("row_power", [140.0, 150.0])
 def test_certificates_of_large_rows_are_close(row_power):
     rows, problem = draw(0, row_power, 0.0, 1.0)
@@ -502,7 +498,6 @@ def test_planted_problems_of_forms_by_their_products_are_certified(kind):
         assert found.gap <= 1e-11
 
 
-@pytest.mark.xfail(reason="proved is that of the factor alone, though images and rows are taken on trust", strict=True)
 @pytest.mark.parametrize(
     "form", [qb.OperatorForm(RowProducts(np.eye(3))), Smoothness(2, 3)], ids=["operator", "unseen"]
 )
@@ -523,7 +518,6 @@ def test_a_form_without_a_factor_is_certified_and_not_called_proved(monkeypatch)
 # c as it was given ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="Problem keeps the projection of c in its place, which is rounded", strict=True)
 def test_the_bound_on_a_graph_is_that_of_c_as_given():
     # On a path the flow is known: f* = −3Σ(|λ|/4)^{4/3}. Roundings of c at one end add up along it.
     points = 4000

@@ -112,7 +112,8 @@ class Content:
             if len(ratios):
                 found.append(
                     f"Against the best bare peer, auto with its certificate is faster on {int((ratios > 1).sum())} of "
-                    f"{len(ratios)} instances and gaps, {short(summary.geometric_mean(ratios))} times in the geometric mean."
+                    f"{len(ratios)} instances and gaps, {short(summary.geometric_mean(ratios))} times in the geometric "
+                    "mean."
                 )
         broken = int(self.runs.status.isin(costs.BROKEN).sum())
         short_of = int((~self.runs.success).sum()) - broken
