@@ -1,0 +1,146 @@
+"""Are small problems solved by one compiled call, with the results of the driver; and thousands of them at once?"""
+
+import math
+
+import numpy as np
+import pytest
+
+import quartbench as qb
+from quartbench import instances
+from quartbench.errors import ProblemError
+from quartbench.forms.dense import COMPILED_WORK
+from quartbench.solvers import compiled, prepared
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Return the list to which every compiled call adds its size."""
+    found, true = [], compiled.newton
+
+    def newton(rows, *arguments, **options):
+        found.append(rows.shape)
+        return true(rows, *arguments, **options)
+
+    monkeypatch.setattr(compiled, "newton", newton)
+    return found
+
+
+@pytest.mark.parametrize("cone", [qb.Free(), qb.Orthant()], ids=repr)
+@pytest.mark.parametrize(("m", "n", "rank"), [(10, 3, 1), (100, 10, 1), (500, 20, 1), (60, 8, 3), (1, 1, 1)])
+def test_it_finds_what_the_driver_finds(m, n, rank, cone, calls):
+    form = qb.StackedForm(np.random.default_rng(m).standard_normal((m * rank, n)), rank)
+    if n == 1 and isinstance(cone, qb.Orthant):
+        return
+    problem = instances.planted(form, seed=1, cone=cone)
+    for gap in (1e-6, 1e-11):
+        calls.clear()
+        small = qb.solve(problem, rel_gap=gap)
+        assert calls == [(m * rank, n)]
+        driven = qb.solve(problem, rel_gap=gap, callback=lambda state: None)
+        assert len(calls) == 1
+        assert small.success
+        assert driven.success
+        for one in (small, driven):
+            assert one.lower_bound <= problem.optimum + 1e-14 * abs(problem.optimum)
+            assert problem.optimum - 1e-14 * abs(problem.optimum) <= one.fun
+            assert one.gap == pytest.approx((one.fun - one.lower_bound) / -one.fun, rel=1e-9, abs=1e-14)
+        assert small.keys() == driven.keys()
+        assert (small.solver, small.metric, small.message.split(";")[-1]) == (
+            driven.solver,
+            driven.metric,
+            driven.message.split(";")[-1],
+        )
+        history = small.history
+        assert len(history) == small.nit + 1
+        assert history.passes[-1] == small.passes
+        assert history.seconds[-1] == small.solve_time
+        assert (np.diff(history.value) <= 1e-14 * abs(small.fun)).all()
+        assert history.to_frame().shape == (small.nit + 1, 7)
+
+
+def test_what_a_caller_asks_of_the_driver_keeps_it_from_being_used(calls):
+    problem = instances.spectrum(60, 8, 0.2)
+    for options in (
+        {"callback": lambda state: None},
+        {"start": np.array(problem.c)},
+        {"max_passes": 50},
+        {"certify": False},
+        {"rel_gap": None, "max_iter": 3},
+        {"metric": "identity"},
+        {"solver": "homnewton"},
+        {"dtype": "float32"},
+    ):
+        qb.solve(problem, **options)
+        assert calls == [], options
+    for other in (
+        qb.Problem(qb.StackedForm(problem.form.rows.astype(np.float32)), problem.c),
+        qb.Problem(problem.form.scaled(2.0), problem.c),
+        qb.Problem(problem.form, problem.c, qb.SecondOrder()),
+        instances.spectrum(2 * COMPILED_WORK // 50**2, 50, 0.5),
+    ):
+        assert qb.solve(other).success
+        assert calls == []
+
+
+def test_where_it_does_not_get_there_the_driver_goes_on(calls):
+    rows = np.random.default_rng(0).standard_normal((30, 5)) * [1.0, 1.0, 1.0, 1.0, 1.0]
+    rows[:, -1] = rows[:, 0] + 1e-7 * rows[:, -1]
+    problem = instances.planted(qb.StackedForm(rows), seed=0)
+    result = qb.solve(problem, rel_gap=1e-10)
+    assert calls
+    assert result.lower_bound <= problem.optimum * (1.0 - 1e-13)
+    assert result.success
+
+
+def test_prepared_problems_use_it_too(calls):
+    problem = instances.spectrum(100, 10, 0.2)
+    ready = qb.prepare(problem.form, rel_gap=1e-9)
+    for scale in (1.0, 1e5, 1e-30):
+        assert ready.solve(scale * np.array(problem.c)).success
+    assert len(calls) == 3
+
+
+def test_iterations_are_limited(calls):
+    problem = instances.spectrum(500, 20, 0.02)
+    assert qb.solve(problem, rel_gap=1e-12, max_iter=1).status == "max_iter"
+
+
+# Batches --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cone", [None, qb.Orthant()], ids=repr)
+def test_a_batch_is_what_its_problems_are_one_by_one(cone, threads):
+    rng = np.random.default_rng(0)
+    rows, C = rng.standard_normal((40, 30, 5)), rng.standard_normal((40, 5))
+    C[0] = -1.0  # trivial on the orthant
+    rows[1] *= 1e-160
+    C[1] *= 1e-170  # out of the range of the compiled call's squares
+    batch = qb.solve_batch(rows, C, cone, rel_gap=1e-9)
+    assert batch.success.all()
+    for j in range(40):
+        one = qb.solve(qb.Problem(qb.StackedForm(rows[j]), C[j], cone or qb.Free()), rel_gap=1e-9)
+        assert batch.fun[j] == pytest.approx(one.fun, rel=1e-8, abs=1e-300)
+        assert batch.lower_bound[j] <= one.fun
+        assert batch.gap[j] <= 1e-9
+    assert batch.x.shape == (40, 5)
+
+
+def test_bad_batches_say_what_is_wrong():
+    rows, C = np.ones((3, 4, 2)), np.ones((3, 2))
+    for arguments, options, message in (
+        ((rows, C[:2]), {}, r"rows \(k, m·r, n\) and C \(k, n\) must fit"),
+        ((rows[0], C), {}, "rows must have 3 dimensions"),
+        ((rows, C), {"rank": 3}, "rows must come in blocks of rank=3"),
+        ((rows, C), {"cone": qb.SecondOrder()}, "solve_batch takes the whole space and the orthant"),
+        ((rows, C), {"rel_gap": 0.0}, "rel_gap must be positive"),
+        ((np.full((3, 4, 2), np.nan), C), {}, "rows must be finite"),
+        ((rows, C), {"max_iter": 0}, "max_iter must be at least 1"),
+    ):
+        with pytest.raises(ProblemError, match=message):
+            qb.solve_batch(*arguments, **options)
+
+
+def test_an_optimum_out_of_range_is_refused():
+    assert math.isfinite(prepared.REPRESENTABLE[1])
+    with pytest.raises(ProblemError, match=r"f\* must be a number of floating point"):
+        qb.solve(qb.Problem(qb.StackedForm(1e-150 * np.eye(2)), [1e100, 1.0]))
