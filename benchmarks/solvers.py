@@ -1,5 +1,7 @@
 """The solvers: what a certified gap costs in each metric, what an iteration costs, both beside plain NumPy."""
 
+import contextlib
+
 from . import common, transcription
 
 #: The certified relative gap that runs are timed and counted to.
@@ -127,6 +129,90 @@ class ManyAgainstSeparate:
         return ours / theirs
 
     track_relative_time.unit = "× separate"
+
+
+class SmallAgainstBare:
+    """Time of a whole certified solve of a small problem over that of bare SciPy to the same gap of the known f*."""
+
+    params = (["10×3", "100×10", "500×20"], [1e-6, 1e-10])
+    param_names = ("size", "gap")
+    version = common.PROBLEM_SET
+
+    def track_relative_time(self, size, gap):
+        from quartbench import solve
+        from quartbench.study.timing import best_times, equal_threads
+
+        m, n = map(int, size.split("×"))
+        problem = common.instance("spectrum", m=m, n=n, sigma_min=0.2)
+        bare = bare_newton_cg(problem, gap)
+        with equal_threads(1):
+            ours, theirs = best_times([lambda: solve(problem, rel_gap=gap), bare], rounds=3)
+        return ours / theirs
+
+    track_relative_time.unit = "× bare Newton-CG"
+
+    def track_batch_relative_time(self, size, gap):
+        import numba
+        import numpy as np
+
+        from quartbench import Problem, StackedForm, solve, solve_batch
+        from quartbench.study.timing import best_times, equal_threads
+
+        m, n = map(int, size.split("×"))
+        rng = np.random.default_rng(0)
+        rows, sides = rng.standard_normal((200, m, n)), rng.standard_normal((200, n))
+
+        def loop():
+            for one, c in zip(rows, sides, strict=True):
+                solve(Problem(StackedForm(one), c), rel_gap=gap)
+
+        with equal_threads(numba.get_num_threads()):
+            ours, theirs = best_times([lambda: solve_batch(rows, sides, rel_gap=gap), loop], rounds=2)
+        return ours / theirs
+
+    track_batch_relative_time.unit = "× a loop of solve"
+
+
+def bare_newton_cg(problem, gap):
+    """Return a call of SciPy's Newton-CG as a careful user writes it, ended at the first point within the gap of f*."""
+    import numpy as np
+    from scipy.optimize import minimize
+
+    from quartbench import solve
+
+    rows, c = problem.form.rows, np.array(problem.c)
+    optimum = solve(problem, rel_gap=1e-13).fun
+    start = np.linalg.solve(rows.T @ rows, c)
+    image = rows @ start
+    start *= np.cbrt(float(c @ start) / (4.0 * float(np.sum((image * image) ** 2))))
+
+    def value(x):
+        s = rows @ x
+        q = s * s
+        return float(q @ q) - float(c @ x)
+
+    def gradient(x):
+        s = rows @ x
+        return 4.0 * (rows.T @ (s * s * s)) - c
+
+    def product(x, v):
+        s = rows @ x
+        return 12.0 * (rows.T @ (s * s * (rows @ v)))
+
+    class Near(Exception):  # noqa: N818
+        pass
+
+    def stop(x):
+        if value(x) - optimum <= gap * abs(optimum):
+            raise Near
+
+    options = {"jac": gradient, "hessp": product, "method": "Newton-CG", "callback": stop, "options": {"xtol": 0.0}}
+
+    def call():
+        with contextlib.suppress(Near):
+            minimize(value, start, **options)
+
+    return call
 
 
 class Memory:
