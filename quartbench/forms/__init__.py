@@ -1,8 +1,9 @@
 """The quartic forms ρ, one kind per file: how each stores its terms, and what it does better than the defaults."""
 
-from .base import FORMS, Epigraph, Form, Image, register_form
+from .base import FORMS, Form, Image, register_form
 from .complex import ComplexForm
 from .dense import DenseForm
+from .epigraph import Epigraph
 from .gram import GramForm
 from .graph import GraphForm
 from .operator import OperatorForm

@@ -8,10 +8,9 @@ unscaled vectors; scale, shapes and the count of passes are handled here.
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from quartbench.cones import Cone, Free
 from quartbench.errors import ProblemError, any_array
@@ -19,6 +18,7 @@ from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
 from quartbench.registry import Registry
 
+from .epigraph import Epigraph
 from .plain import PlainForm
 
 #: Opaque outside the form that made it: images are added and scaled, everything else is asked of their form.
@@ -29,28 +29,6 @@ MODERATE = (1e-15, 1e15)
 
 #: Unknowns up to which a dense Hessian is made from Hessian products, a pass each.
 DENSE_UNKNOWNS = 4000
-
-
-class Epigraph(NamedTuple):
-    """ρ(x) = min {Σ wₖuₖ² : b − A(x,u) ∈ K₁ × K₂ × …}, for solvers of conic programs.
-
-    Attributes
-    ----------
-    matrix : sparse matrix
-        A, its first ``dim`` columns for x.
-    offset : array
-        b.
-    weights : array
-        w, one for each further variable u.
-    parts : list of (str, int)
-        The Kᵢ: "zero", "nonnegative", "second-order" (the first entry is the bound) or "semidefinite" (the scaled upper
-        triangle, by columns), and their sizes (the order of the matrix for the last).
-    """
-
-    matrix: sp.csc_matrix
-    offset: np.ndarray
-    weights: np.ndarray
-    parts: list[tuple[str, int]]
 
 
 class Form:

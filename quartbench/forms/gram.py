@@ -13,7 +13,8 @@ from quartbench.kernels.exact import image as image_kernel
 from quartbench.linalg.known import Known, U, exactly
 from quartbench.metrics import Bounds
 
-from .base import Epigraph, Form, register_form
+from .base import Form, register_form
+from .epigraph import Epigraph
 from .plain import GramPlain
 
 

@@ -21,8 +21,9 @@ from quartbench.metrics import Bounds, Cholesky, Metric
 from quartbench.runtime.blas import blas_threads
 
 from . import duality, leverage
-from .base import MODERATE, Epigraph, Form
+from .base import MODERATE, Form
 from .blocks import block_count, gram_of_blocks, mirrored, mixed
+from .epigraph import Epigraph, of_terms
 from .plain import PlainForm, ProductsPlain
 from .proof import Factor, Iterated, Sampled, factor_of_rows
 
@@ -442,30 +443,8 @@ class TermForm(Form):
         return ProductsPlain(self)
 
     def epigraph(self, theta: float) -> Epigraph:
-        """Return ρ = Σtᵢ² with ‖Uᵢᵀx‖² ≤ tᵢ as ‖(2Uᵢᵀx, tᵢ − 1)‖ ≤ tᵢ + 1, in units where Uᵢᵀx is of size θ."""
-        rows, m, n = self.real_rows(), self.terms, self.dim
-        count, rank = rows.shape[0], self.rank
-        first = (rank + 2) * np.arange(m)
-        places = (first[:, None] + np.arange(1, rank + 1)).reshape(-1)
-        factor = -2.0 * self.scale / theta
-        if sp.issparse(rows):
-            columns = rows.tocsc()
-            data, indices, indptr = factor * columns.data, places[columns.indices], columns.indptr
-        else:
-            data, indices = factor * rows.T.reshape(-1), np.tile(places, n)
-            indptr = count * np.arange(n + 1)
-        ends = np.stack([first, first + rank + 1], axis=1).reshape(-1)
-        matrix = sp.csc_matrix(
-            (
-                np.concatenate([data, np.full(2 * m, -1.0)]),
-                np.concatenate([indices, ends]),
-                np.concatenate([indptr, indptr[-1] + 2 * np.arange(1, m + 1)]),
-            ),
-            shape=((rank + 2) * m, n + m),
-        )
-        offset = np.zeros(matrix.shape[0])
-        offset[first], offset[first + rank + 1] = 1.0, -1.0
-        return Epigraph(matrix, offset, np.full(m, theta**4), [("second-order", rank + 2)] * m)
+        """Return ρ = Σtᵢ² with ‖Uᵢᵀx‖² ≤ tᵢ, in units where Uᵢᵀx is of size θ."""
+        return of_terms(self.real_rows(), self.terms, self.scale, theta)
 
     def mixed_blocks(self, image: np.ndarray) -> Iterator[np.ndarray]:
         """Give Wᵢ^½Uᵢᵀ of the terms in blocks of real rows, of which ρ''(x) is the Gram matrix. One pass."""
