@@ -38,6 +38,9 @@ class Iterate(NamedTuple):
         ρ, ∇ρ and the image of the point where they are known: a certificate then costs a pass less.
     reason : str
         Why the method goes on as it does, where that has changed; the message of the result ends with the last.
+    decrement : float
+        The relative gap before the step that led here, as Newton's model has it (NaN where there is no model): the gap
+        here is about its square, so that nothing is certified where it cannot be small enough yet.
     """
 
     point: np.ndarray
@@ -46,6 +49,7 @@ class Iterate(NamedTuple):
     restart: bool = False
     evaluated: tuple[float, np.ndarray, Any] | None = None
     reason: str = ""
+    decrement: float = math.nan
 
 
 class Solver:

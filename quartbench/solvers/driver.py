@@ -27,6 +27,9 @@ TIE = 2.0 * sys.float_info.epsilon
 #: An estimate is sharpened, which costs some ten passes, where it is within this factor of the target.
 NEAR = 30.0
 
+#: A Newton step from a gap above so many times the root of the target does not reach it, and no estimate is made.
+EARLY = 3.0
+
 #: A proof that fell short is tried again once the estimate has fallen by this factor.
 AGAIN = 0.5
 
@@ -139,6 +142,7 @@ class Run:
         form, best_value = self.problem.form, sys.float_info.max
         rel_gap, max_iter, max_passes, time_limit = self.limits
         schedule = Schedule(rel_gap)
+        early = EARLY * math.sqrt(rel_gap) if rel_gap > 0.0 else math.inf
         trace = (self.passes.append, self.seconds.append, self.values.append, self.steps.append, self.restarts.append)
         add_passes, add_seconds, add_value, add_step, add_restart = trace
         seconds, iteration, check = 0.0, -1, 0
@@ -147,7 +151,7 @@ class Run:
         for iterate in iterates:
             seconds += perf_counter() - resumed
             iteration += 1
-            point, value, step, restart, _, reason = iterate
+            point, value, step, restart, _, reason, decrement = iterate
             passes = form.passes
             add_passes(passes)
             add_seconds(seconds)
@@ -159,7 +163,7 @@ class Run:
             if value <= best_value + TIE * abs(best_value):
                 # Of values that rounding cannot tell apart the latest is the closest: certificates see the difference.
                 best_value, self.best = min(value, best_value), iterate
-            if iteration >= check:
+            if iteration >= check and not decrement > early:
                 self._judge()
                 # A value below the true one would keep all later points, however good, from being the best.
                 best_value = max(best_value, self.true)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .contract import Solver
-from .plane import Plane, Progress, iterate, require_directions, residual
+from .plane import Plane, Progress, iterate, newton_decrement, require_directions, residual
 from .registry import register
 from .steps import evaluate
 
@@ -48,8 +48,9 @@ class HomNewton(Solver):
         while True:
             r = residual(y, plane.c)
             e = problem.cone.newton_direction(form.dense_hessian(y.point, y.image), r, y.point)
+            decrement = newton_decrement(y, r, e)
             y, t = plane.step(y, r, e)
-            found = iterate(y, plane.c, t)
+            found = iterate(y, plane.c, t, decrement=decrement)
             yield found
             if t == 0.0 or progress.ended(found.value):
                 return

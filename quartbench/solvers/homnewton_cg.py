@@ -13,7 +13,7 @@ from quartbench.metrics import Metric
 from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 from .contract import Solver
-from .plane import Plane, Progress, iterate, require_directions, residual
+from .plane import Plane, Progress, iterate, newton_decrement, require_directions, residual
 from .registry import register
 from .steps import Evaluated, evaluate
 
@@ -95,8 +95,9 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
             # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
             curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
             e = (size / curvature if curvature > 0.0 else 1.0) * z
+        decrement = newton_decrement(y, r, e)
         y, t = plane.step(y, r, e)
-        found = iterate(y, plane.c, t)
+        found = iterate(y, plane.c, t, decrement=decrement)
         yield found
         if t == 0.0 or progress.ended(found.value):
             return

@@ -42,9 +42,17 @@ def residual(y: Evaluated, c: np.ndarray) -> np.ndarray:
     return (4.0 * y.rho / float(c @ y.point)) * c - y.gradient
 
 
-def iterate(y: Evaluated, c: np.ndarray, t: float = math.nan, restart: bool = False) -> Iterate:
+def iterate(
+    y: Evaluated, c: np.ndarray, t: float = math.nan, restart: bool = False, decrement: float = math.nan
+) -> Iterate:
     """Return y as the driver takes it, with f at the best point of its ray."""
-    return Iterate(y.point, homogenised(y.rho / float(c @ y.point) ** 4), t, restart, y[1:])
+    value = homogenised(y.rho / float(c @ y.point) ** 4)
+    return Iterate(y.point, value, t, restart, y[1:], decrement=decrement)
+
+
+def newton_decrement(y: Evaluated, r: np.ndarray, e: np.ndarray) -> float:
+    """Return ⟨r,e⟩/(6ρ(y)), the relative gap at y in the quadratic model whose minimiser is y + e."""
+    return float(r @ e) / (6.0 * y.rho)
 
 
 def minimiser(line: list[float], limit: float = math.inf) -> float:
