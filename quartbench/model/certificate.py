@@ -181,6 +181,8 @@ class Units:
         #: g, with a relative error of at most 3u.
         self.g = math.ldexp((mantissa * mantissa) ** 2, 4 * (power + self.a) + 3 * self.e - self.b)
         self.c = np.ldexp(problem.given, -self.b)
+        #: The part of c' in the subspace, rounded, which methods see.
+        self.within = np.ldexp(problem.c, -self.b)
 
     def image(self, x: np.ndarray, precise: bool) -> Known:
         """Return M'x'."""
@@ -259,7 +261,7 @@ def _ratio(units: Units, dual: Dual) -> float:
     """Return what takes the dual point of the normalised problem to that of rows M' and c'."""
     inner = dual.problem
     where = int(np.abs(inner.c).argmax())
-    return math.ldexp(inner.form.scale, units.a) * (units.c[where] / inner.c[where])
+    return math.ldexp(inner.form.scale, units.a) * (units.within[where] / inner.c[where])
 
 
 def _curvatures(cone, matrix, rank, image, x, g, turned) -> Iterable[Correction]:
