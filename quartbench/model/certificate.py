@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
 from quartbench.forms import TermForm
@@ -249,7 +250,7 @@ def _attempts(units, cone, proof, image, x, dual, precise) -> Iterable[Callable[
     if not (precise and isinstance(form, TermForm) and form.dim <= FEW):
         return
     matrix = form.real_rows()
-    matrix = np.ldexp(matrix.toarray() if hasattr(matrix, "toarray") else matrix, -units.a)
+    matrix = np.ldexp(matrix.toarray() if sp.issparse(matrix) else matrix, -units.a)
     for shift in shifts:
         for curved in _curvatures(cone, matrix, form.rank, image.hi, x, units.g, shift is None):
             yield lambda enough, shift=shift, curved=curved: improve(
