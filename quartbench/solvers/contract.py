@@ -72,6 +72,11 @@ class Solver:
     #: Why the method does what it does, for the message of the result.
     reason: str = ""
 
+    @classmethod
+    def in_one_call(cls) -> bool:
+        """Say whether this very class is ``compiled``: one derived from it has iterates of its own."""
+        return bool(vars(cls).get("compiled", False))
+
     def iterates(self, problem: Problem, metric: Metric, start: np.ndarray) -> Iterator[Iterate]:
         """Yield the start as an iterate, then one iterate after another, for as long as there is progress to make.
 

@@ -152,7 +152,7 @@ class Prepared:
         if isinstance(metric, Metric) and metric.dim != form.dim:
             raise ProblemError(f"metric must have dimension {form.dim}, found {metric.dim}")
         self.rel_gap, self._given = rel_gap, metric
-        self._compiled = self.method.compiled and isinstance(metric, str) and metric == "auto"
+        self._compiled = self.method.in_one_call() and isinstance(metric, str) and metric == "auto"
         self.metric: Metric | None = None
         self.setup_time = 0.0
         self._certifier: tuple[Metric | None] | None = None

@@ -13,7 +13,7 @@ ROUNDING = 1e-12
 
 
 def check_planted(problem: Problem, names: tuple[str, ...]) -> dict[str, str]:
-    """Solve a planted problem by each of these solvers; raise AssertionError where one fails or certifies what is false."""
+    """Solve a planted problem by each of these solvers; raise AssertionError where one fails or is wrong about f*."""
     report = {}
     for solver in names:
         result = solvers.solve(problem, solver, rel_gap=GAP)

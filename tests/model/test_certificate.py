@@ -29,7 +29,7 @@ def test_a_point_that_is_no_number_is_refused():
 @pytest.mark.parametrize("refine", [8, 0], ids=["refined", "plain"])
 @pytest.mark.parametrize(("kind", "cone"), CASES)
 def test_gap_certificate_is_an_upper_bound(kind, cone, refine):
-    for seed in range(2):
+    for seed in range(4):
         problem = planted(kind, cone, seed)
         for distance in DISTANCES:
             x = near(problem, distance, seed)

@@ -82,6 +82,17 @@ def test_what_a_caller_asks_of_the_driver_keeps_it_from_being_used(calls):
         assert calls == []
 
 
+def test_a_solver_derived_from_auto_keeps_its_own_iterates(calls):
+    class Mine(qb.solvers.Auto):
+        """Somebody's method."""
+
+        def iterates(self, problem, metric, start):
+            return qb.solvers.HomGD().iterates(problem, metric, start)
+
+    assert qb.solve(instances.spectrum(60, 8, 0.2), Mine()).success
+    assert calls == []
+
+
 def test_where_it_does_not_get_there_the_driver_goes_on(calls):
     rows = np.random.default_rng(0).standard_normal((30, 5)) * [1.0, 1.0, 1.0, 1.0, 1.0]
     rows[:, -1] = rows[:, 0] + 1e-7 * rows[:, -1]
