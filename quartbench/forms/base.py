@@ -322,6 +322,14 @@ class Form:
         """
         raise NotImplementedError
 
+    def newton_weights(self, image: Image, ahead: Image) -> Any:
+        """Return λ with Mᵀλ = ∇ρ(x) + ρ''(x)(z − x) from the images of x and z; None where a kind has none. No pass."""
+        return None
+
+    def routed(self, w: np.ndarray) -> Any:
+        """Return λ with Mᵀλ = w where a kind has one that takes no factor; else None."""
+        return None
+
     def rounding_noise(self, x: np.ndarray, image: Image, gradient: np.ndarray, enough: float) -> float:
         """Return the root sum of squares of the products that ρ(x) adds up, or any bound on it up to ``enough``."""
         return float(np.linalg.norm(gradient * x))
@@ -352,18 +360,23 @@ class Form:
         """Return the image on the rows as they are stored, unscaled and uncounted: for corrections of dual points."""
         return self._image(x)
 
-    def proof(self) -> Any:
+    def proof(self, sharp: bool = False) -> Any:
         """Return what bounds N(w) = max {⟨w,x⟩ : ρ(x) ≤ 1}, by ``norm``, and corrects dual points; made once.
 
-        None where nothing is known: then no bound on f* is claimed.
+        None where nothing is known: then no bound on f* is claimed. Where a kind has a coarse one, which costs less and
+        is enough for small w, that one, unless a ``sharp`` one is asked for.
         """
-        if "proof" not in self._kept:
+        key = "sharp proof" if sharp else "proof"
+        if key not in self._kept:
             twin = self.twin()
             twin.scale = 1.0
-            self._kept["proof"] = twin._proof()
-        return self._kept["proof"]
+            self._kept[key] = twin._proof() if sharp else twin._coarse_proof() or self.proof(sharp=True)
+        return self._kept[key]
 
     def _proof(self) -> Any:
+        return None
+
+    def _coarse_proof(self) -> Any:
         return None
 
     # What others are given --------------------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from quartbench.runtime.blas import blas_threads
 from .base import register_form
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored, mixed
 from .plain import ComplexPlain
-from .proof import SAMPLE, Iterated, factor_of_rows
 from .reading import SURVEY_BYTES, survey
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
@@ -37,6 +36,7 @@ class ComplexForm(TermForm):
     dtype = row_dtype = np.dtype(np.complex128)
     leverage_rank = 1
     rigorous = True
+    reads_terms = True
 
     def __init__(self, rows: Any) -> None:
         super().__init__()
@@ -185,17 +185,10 @@ class ComplexForm(TermForm):
             *together(exact_.residual_complex_parallel, self._work, self._reals, c, hi, lo, self._bounds(parts))
         )
 
-    def _proof(self):
-        if not self.factorable:
-            return Iterated(self)
-        sample, rows = SAMPLE * self.columns, self.rows
-        for terms in ([sample] if self.terms > 1.5 * sample else []) + [self.terms]:
-            picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
-            found = factor_of_rows(_embedded(rows[picked]), 2, of=self.terms)
-            if found is not None:
-                found.picked = picked if terms < self.terms else None
-                return found
-        return None
+    def term_rows(self, picked):
+        """Return the real rows of some terms: two for each."""
+        self._read()
+        return _embedded(self.rows if picked is None else self.rows[picked])
 
     def _check_definite(self) -> None:
         """Raise where there are fewer measurements than unknowns."""

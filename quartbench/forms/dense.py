@@ -13,7 +13,7 @@ from quartbench.runtime.blas import blas_threads
 
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored
 from .plain import DensePlain
-from .proof import SAMPLE, bounded, factor_of_rows
+from .proof import bounded
 from .reading import SURVEY_BYTES, survey
 from .stacked import StackedForm
 from .terms import FACTOR
@@ -28,6 +28,7 @@ class DenseForm(StackedForm):
 
     kind = StackedForm.kind
     rigorous = True
+    reads_terms = True
 
     @property
     def in_columns(self):
@@ -168,10 +169,10 @@ class DenseForm(StackedForm):
             return bounded(serial(*arguments))
         return bounded(self._together(parallel, *arguments, self._shares(self.rows.shape[0], parts)))
 
-    def _proof(self):
-        sample = SAMPLE * self.dim
-        found = factor_of_rows(self.rows, self.rank, sample) if self.terms > 1.5 * sample else None
-        return found or factor_of_rows(self.rows, self.rank)
+    def term_rows(self, picked):
+        """Return the rows of some terms, in the precision in which they are stored."""
+        self._read()
+        return self.rows if picked is None else self.rows.reshape(self.terms, -1)[picked].reshape(-1, self.dim)
 
     def rounded(self):
         """Return the form with rows in single precision; rows of 1e±60 are in its range once they are scaled."""

@@ -177,6 +177,7 @@ class Frobenius:
     """N(w) ≤ r^{1/4}‖w‖_F, as the Schatten 4/3-norm of rank r is."""
 
     proved = True
+    factored = False
     unit = None
 
     def __init__(self, rank: int) -> None:

@@ -258,6 +258,10 @@ class GraphForm(TermForm):
         self._read()
         return Known(*exact_.residual_edges(self.heads, self.tails, c.reshape(self.shape), hi, lo))
 
+    def routed(self, w):
+        """Return the flow along a spanning tree that carries w."""
+        return self.proof().correction(w) / self.scale
+
     def _proof(self):
         return spanning_tree(self.heads, self.tails, self.shape)
 

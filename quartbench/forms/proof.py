@@ -50,11 +50,14 @@ from quartbench.runtime.blas import blas_threads
 #: The shift σ in units of λ_min: with 1/64 a solve with the shifted factor errs by 1/63, and √s is an eighth of √λ_min.
 SHARE = 1.0 / 64.0
 
-#: Terms for each unknown on which a proof rests where there are many more: a sample of even leverage is as good.
+#: Rows for each unknown on which a proof rests where there are many more: a sample of even leverage is as good.
 SAMPLE = 4
 
 #: Rows that enter a Gram matrix at a time: a product goes through so many additions, and one for every block.
 GRAM_ROWS = 1024
+
+#: Steps of inverse iteration: λ_min is then known within a factor of some n^{1/6}, and SHARE is far below that.
+INVERSE = 3
 
 #: Times that the columns may be made orthonormal before (1) is given up.
 ROUNDS = 3
@@ -82,6 +85,7 @@ class Factor:
     """
 
     proved = True
+    factored = True
     #: The terms that a sample holds; None for all.
     picked: np.ndarray | None = None
 
@@ -151,41 +155,32 @@ class Factor:
         return scaled if self._basis is None else scaled @ self._basis
 
 
-def factor_of_rows(
-    matrix: np.ndarray, rank: int = 1, sample: int | None = None, of: int | None = None, seed: int = 0
-) -> Factor | None:
-    """Return the factor of the terms of dense rows, or of a sample of them; None where nothing can be proved.
+def factor_of_rows(matrix: np.ndarray, rank: int = 1, of: int | None = None, rounds: int = ROUNDS) -> Factor | None:
+    """Return the factor of the terms of dense rows; None where nothing can be proved.
 
     Parameters
     ----------
     matrix : array of shape (m·r, n)
-        Real rows of moderate size.
+        Real rows of moderate size. 4n of even leverage are enough, and cost 4n³.
     rank : int
-    sample : int, optional
-        How many terms; all where not given. 4n are enough for rows of even leverage, and cost 4rn³.
     of : int, optional
-        How many terms there are, where the rows are a sample themselves.
+        How many terms there are, where these are a sample of them.
+    rounds : int
+        Times that the columns may be made orthonormal before (1) is given up.
     """
-    terms, n = matrix.shape[0] // rank, matrix.shape[1]
-    chosen, picked = matrix, None
-    if sample is not None and sample < terms:
-        picked = np.sort(np.random.default_rng(seed).choice(terms, sample, replace=False))
-        chosen = matrix.reshape(terms, rank, n)[picked].reshape(-1, n)
-    chosen = np.asarray(chosen, dtype=np.float64)
+    chosen = np.asarray(matrix, dtype=np.float64)
     norms = np.sqrt(np.einsum("ij,ij->j", chosen, chosen))
-    if n == 0 or not (norms > 0.0).all() or not np.isfinite(norms).all():
+    if not norms.size or not (norms > 0.0).all() or not np.isfinite(norms).all():
         return None
     unit = np.exp2(np.ceil(np.log2(norms)))
-    with blas_threads(float(chosen.size) * n):
-        found = _factor(
+    with blas_threads(float(chosen.size) * norms.size):
+        return _factor(
             lambda: (chosen[i : i + GRAM_ROWS] / unit for i in range(0, len(chosen), GRAM_ROWS)),
             unit,
             rank,
-            of or terms,
+            of or len(chosen) // rank,
+            rounds,
         )
-    if found is not None:
-        found.picked = picked
-    return found
 
 
 def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 1.0) -> Factor | None:
@@ -209,10 +204,10 @@ def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 
     return None if found is None else Factor(unit, None, *found, terms, share)
 
 
-def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: int) -> Factor | None:
+def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: int, rounds: int) -> Factor | None:
     """Try (1) with powers of two alone, then with columns made almost orthonormal."""
     basis, n = None, unit.size
-    for _ in range(ROUNDS + 1):
+    for left in range(rounds, -1, -1):
         gram, count, squares = np.zeros((n, n)), 0, 0.0
         for block in blocks():
             y = block if basis is None else block @ basis
@@ -228,7 +223,7 @@ def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: i
         found = _shifted(gram, error)
         if found is not None:
             return Factor(unit, basis, *found, count // rank, (count // rank) / all_terms)
-        step = _orthonormalising(gram, error)
+        step = _orthonormalising(gram, error) if left else None
         if step is None:
             return None
         basis = step if basis is None else np.triu(basis @ step)
@@ -262,10 +257,10 @@ def _shifted(gram: np.ndarray, error: float) -> tuple[np.ndarray, float, np.ndar
 
 
 def _smallest_eigenvalue(lower: np.ndarray) -> float:
-    """Return λ_min(LLᵀ), by inverse iteration from a fixed start: an estimate, a few per cent too large at the most."""
+    """Return λ_min(LLᵀ), by inverse iteration from a fixed start: an estimate, rather too large."""
     v = np.random.default_rng(0).standard_normal(len(lower))
     size = 1.0
-    for _ in range(8):
+    for _ in range(INVERSE):
         v = scipy.linalg.cho_solve((lower, True), v / np.linalg.norm(v), check_finite=False)
         size = float(np.linalg.norm(v))
         if not 0.0 < size < math.inf:
@@ -297,7 +292,7 @@ class Sampled(Metric):
     name = "proof"
     factor = "cholesky"
 
-    def __init__(self, proof: Factor, terms: int, scale: float) -> None:
+    def __init__(self, proof: Any, terms: int, scale: float) -> None:
         self.dim, self._proof, self._scale = proof.unit.size, proof, scale
         self.tau = np.ones(terms)
         if proof.picked is not None:
@@ -320,6 +315,7 @@ class Iterated:
     """
 
     proved = False
+    factored = False
     unit = None
 
     def __init__(self, form: Any) -> None:

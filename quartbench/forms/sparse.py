@@ -12,13 +12,12 @@ from quartbench.linalg.known import Known
 
 from .blocks import ROOT, block_count, directions
 from .plain import SparsePlain
-from .proof import SAMPLE, Iterated, factor_of_gram
+from .proof import ROUNDS, factor_of_gram
 from .reading import survey
 from .stacked import StackedForm
 
 #: Share of stored entries below which rows are multiplied by the inverse factor and not made dense for BLAS.
 SPARSE_SHARE = 0.05
-
 
 #: Unknowns up to which nearly dependent rows are made dense for a proof.
 DENSE_PROOF = 2000
@@ -29,6 +28,7 @@ class SparseForm(StackedForm):
 
     kind = StackedForm.kind
     rigorous = True
+    reads_terms = True
     bare_metric = "diagonal"
     #: A sparse entry costs about this many dense ones: gathers instead of streams.
     _entry_cost = 4
@@ -151,25 +151,19 @@ class SparseForm(StackedForm):
         bounds = self._term_shares(parts) * self.rank
         return Known(*self._together(exact_.residual_sparse_parallel, *self._csr(), c, hi, lo, bounds))
 
-    def _proof(self):
-        if not self.factorable:
-            return Iterated(self)
-        sample = SAMPLE * self.dim
-        for terms in ([sample] if self.terms > 1.5 * sample else []) + [self.terms]:
-            found = self._proof_of(terms)
-            if found is not None:
-                return found
-        return super()._proof() if self.dim <= DENSE_PROOF else None
+    def term_rows(self, picked):
+        """Return the rows of some terms as a CSR matrix."""
+        self._read()
+        return self.rows if picked is None else super().term_rows(picked)
 
-    def _proof_of(self, terms: int):
-        """Return the proof of so many terms through their sparse Gram matrix."""
-        picked = np.sort(np.random.default_rng(0).choice(self.terms, terms, replace=False))
-        rows = self.rows[(picked[:, None] * self.rank + np.arange(self.rank)).reshape(-1)].astype(np.float64)
-        gram = (rows.T @ rows).toarray()
-        found = factor_of_gram(gram, int(np.bincount(rows.indices).max()), terms, terms / self.terms)
-        if found is not None and terms < self.terms:
-            found.picked = picked
-        return found
+    def _sharp(self, rows, rounds=ROUNDS):
+        """Return the proof through the sparse Gram matrix; where rows are nearly dependent, and few, as dense ones."""
+        gram = np.zeros((self.dim, self.dim))
+        sparse.add_pairs(np.asarray(rows.data, dtype=np.float64), rows.indices, rows.indptr, gram)
+        additions = int(np.bincount(rows.indices, minlength=self.dim).max())
+        terms = rows.shape[0] // self.rank
+        found = factor_of_gram(gram, additions, terms, terms / self.terms)
+        return super()._sharp(rows, rounds) if found is None and rounds and self.dim <= DENSE_PROOF else found
 
     def dense_hessian(self, x, image):
         """Return ρ''(x) by a product of sparse matrices. One pass."""

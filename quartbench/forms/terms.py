@@ -7,7 +7,7 @@ products or the rows that products give; a kind overrides what it can do better.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -23,9 +23,11 @@ from quartbench.runtime.blas import blas_threads
 from . import duality, leverage
 from .base import MODERATE, Form
 from .blocks import block_count, gram_of_blocks, mirrored, mixed
+from .coarse import SAMPLE as COARSE
+from .coarse import coarse
 from .epigraph import Epigraph, of_terms
 from .plain import PlainForm, ProductsPlain
-from .proof import Factor, Iterated, Sampled, factor_of_rows
+from .proof import ROUNDS, SAMPLE, Factor, Iterated, Sampled, factor_of_rows
 
 #: Unknowns up to which B⁽⁰⁾ is formed and factored without being asked for: from rows, and where rows come one product
 #: for each column.
@@ -42,6 +44,9 @@ TRUSTED = 64.0
 
 #: Passes that a factor of B⁽⁰⁾ may cost for a certificate, which has a factor of its own already.
 DEAR = 30.0
+
+#: Unknowns up to which a sharp proof costs no more than a coarse one.
+FEW = 60
 
 #: In which a factor of B(τ) may be asked for.
 PRECISIONS = ("double", "single")
@@ -67,6 +72,8 @@ class TermForm(Form):
         Whether products with many columns at once cost less than one after another.
     refines_hessian : bool
         Whether a factor of the Hessian's weights on the way, as ``auto`` makes it, is worth its cost.
+    reads_terms : bool
+        Whether the rows of some terms can be read without the others.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
     """
@@ -74,6 +81,7 @@ class TermForm(Form):
     row_dtype = np.dtype(np.float64)
     in_columns = False
     refines_hessian = True
+    reads_terms = False
     has_edges = False
 
     # Hooks ------------------------------------------------------------------------------------------------------------
@@ -166,6 +174,13 @@ class TermForm(Form):
         weights = np.empty_like(image)
         images.hessian_weights(image, direction, self.rank, weights)
         return weights
+
+    def newton_weights(self, image, ahead):
+        """Return the weights of ∇ρ(x) + ρ''(x)(z − x), the dual point of Newton's step from x to z. No pass.
+
+        As ρ''(x)x = 3∇ρ(x), they are those of ρ''(x)z − 2∇ρ(x).
+        """
+        return self.hessian_weights(image, ahead) - 2.0 * self.gradient_weights(image)
 
     def term_squares(self, image: np.ndarray) -> np.ndarray:
         """Return qᵢ = ‖sᵢ‖² for every term. No pass."""
@@ -424,17 +439,50 @@ class TermForm(Form):
         """Return a metric to correct dual points with: B⁽⁰⁾, or that of the proof where it costs less; else None."""
         if not self.factorable:
             return None
-        if self.factor_cost() > DEAR and self.row_dtype.kind != "c":
-            proof = self.proof()
-            if isinstance(proof, Factor):
-                return Sampled(proof, self.terms, self.scale)
-        return self.weighted(self.uniform_weights(), precision)
+        made = self.proving() if self.factor_cost() > DEAR else None
+        return made or self.weighted(self.uniform_weights(), precision)
+
+    def proving(self) -> Metric | None:
+        """Return the metric of the proof's own factor, to correct dual points that are almost feasible; or None."""
+        proof = self.proof() if self.factorable and self.row_dtype.kind != "c" else None
+        return Sampled(proof, self.terms, self.scale) if proof is not None and proof.factored else None
 
     def _proof(self):
         if not self.factorable:
             return Iterated(self)
+        picks = self._picks(SAMPLE)
+        # A sample that misses a direction fails at once; rows that are nearly dependent take more than one attempt.
+        return self._resting(picks, lambda rows: self._sharp(rows, 0)) or self._resting(picks, self._sharp)
+
+    def _coarse_proof(self):
+        if not (self.factorable and self.dim > FEW):
+            return None
+        return self._resting(self._picks(COARSE)[:1], lambda rows: coarse(rows, self.rank, self.terms))
+
+    def _picks(self, rows_each: int) -> list[np.ndarray | None]:
+        """Return choices of terms for a proof: a sample with so many rows for each unknown, and all, which is None."""
+        count = -(-rows_each * self.dim // self.rank)
+        if not self.reads_terms or self.terms <= 1.5 * count:
+            return [None]
+        return [np.sort(np.random.default_rng(0).choice(self.terms, count, replace=False)), None]
+
+    def _resting(self, picks: list[np.ndarray | None], prove: Callable[[Any], Any]) -> Any:
+        """Return the first proof that some choice of terms gives."""
+        for picked in picks:
+            found = prove(self.term_rows(picked))
+            if found is not None:
+                found.picked = picked
+                return found
+        return None
+
+    def _sharp(self, rows: Any, rounds: int = ROUNDS) -> Factor | None:
+        """Return the sharp proof from the rows of some terms."""
+        return factor_of_rows(rows.toarray() if sp.issparse(rows) else rows, self.rank, self.terms, rounds)
+
+    def term_rows(self, picked: np.ndarray | None) -> Any:
+        """Return the real rows of some terms, dense or sparse, unscaled; of all for None."""
         rows = self.real_rows()
-        return factor_of_rows(rows.toarray() if sp.issparse(rows) else rows, self.rank)
+        return rows if picked is None else rows[(picked[:, None] * self.rank + np.arange(self.rank)).reshape(-1)]
 
     # Others -----------------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,7 @@ class Tree:
     """
 
     proved = True
+    factored = False
     unit = None
 
     def __init__(self, order: np.ndarray, parents: np.ndarray, edges: np.ndarray, heads: np.ndarray, shape) -> None:

@@ -143,6 +143,19 @@ def column_squares_parallel(data, indices, indptr, columns, weights, bounds):
     return _total(parts)
 
 
+@gather_kernel
+def add_pairs(data, indices, indptr, gram):
+    """Add the products of the pairs of every row to the lower triangle of a dense matrix: MᵀM, from zero."""
+    for i in range(indptr.size - 1):
+        for k in range(indptr[i], indptr[i + 1]):
+            row = gram[np.uintp(indices[k])]
+            a = data[k]
+            for other in range(indptr[i], indptr[i + 1]):
+                j = np.uintp(indices[other])
+                if j <= np.uintp(indices[k]):
+                    row[j] += a * data[other]
+
+
 @kernel
 def evaluate(data, indices, indptr, columns, rank, x):
     """Return ρ(x), ∇ρ(x) and the image Mx in one pass."""

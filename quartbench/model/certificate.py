@@ -46,6 +46,10 @@ ENOUGH = 1e-17
 #: Gaps from which on plain sums with a bound on their rounding are tried before sums in twice the precision.
 PLAIN = 1e-9
 
+#: With which proof, coarse or sharp, and which sums, plain or precise, it is tried, one turn after another; the last is
+#: thorough.
+TURNS = ((False, False), (False, True), (True, True))
+
 #: How often a dual point is corrected; and unknowns up to which corrections follow the Hessian where others fail.
 ROUNDS, FEW = 4, 100
 
@@ -150,18 +154,23 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
     form, cone = problem.form, problem.cone
     point = cone.inside(np.ldexp(x, -units.e))
     inner = cone.inner(units.c, point)
-    proof = form.proof()
-    best = Certificate(math.inf, -math.inf, math.inf, form.rigorous and proof is not None and proof.proved)
-    for precise in (False, True) if rel_gap >= PLAIN else (True,):
-        image = units.image(point, precise)
+    best = Certificate(math.inf, -math.inf, math.inf, form.rigorous)
+    image, before = None, (None, None)
+    for sharp, precise in TURNS if rel_gap >= PLAIN else TURNS[1:]:
+        proof = form.proof(sharp)
+        if precise != before[1]:
+            image = units.image(point, precise)
         value = min(best.value, units.value(image, inner))
         lower = best.lower_bound
         if proof is not None:
-            for attempt in _attempts(units, cone, proof, image, point, dual, precise):
+            given = None if (proof, precise) == before else dual
+            for attempt in _attempts(units, cone, proof, image, point, given, precise, sharp or dual is None):
                 lower = max(lower, attempt(lambda bound, value=value: relative_gap(value, bound) <= rel_gap))
                 if relative_gap(value, lower) <= rel_gap:
                     break
-        best = best._replace(value=value, lower_bound=lower, gap=relative_gap(value, lower))
+        before = (proof, precise)
+        proved = form.rigorous and proof is not None and proof.proved
+        best = Certificate(value, lower, relative_gap(value, lower), proved)
         if best.gap <= rel_gap:
             break
     power = units.b + units.e
@@ -220,8 +229,13 @@ def relative_gap(value: float, lower: float) -> float:
     return up((value - lower) / -value, 3) if value < 0.0 and lower > -math.inf else math.inf
 
 
-def _attempts(units, cone, proof, image, x, dual, precise) -> Iterable[Callable[[Callable[[float], bool]], float]]:
-    """Yield ways to a lower bound, cheap ones first; each is given a test of what is enough."""
+def _attempts(
+    units, cone, proof, image, x, dual, precise, thorough
+) -> Iterable[Callable[[Callable[[float], bool]], float]]:
+    """Yield ways to a lower bound, cheap ones first; each is given a test of what is enough.
+
+    From the dual point that is given, and where the search is ``thorough`` from that of x as well.
+    """
     form = units.form
     cheap: list[Correction] = [lambda w, r: 2.0**units.a * proof.correction(w, form.twin_image)]
     starts = []
@@ -240,6 +254,8 @@ def _attempts(units, cone, proof, image, x, dual, precise) -> Iterable[Callable[
             cheap.insert(0, by_metric)
     if starts:
         yield lambda enough: improve(units, starts[0], proof, cone, None, cheap, enough, precise)
+    if not thorough:
+        return
     hi, lo = form.dual_start(image)
     own = (units.g * hi, units.g * lo)
     rho = units.g * form.known_value(image)

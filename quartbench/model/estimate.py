@@ -8,6 +8,7 @@ proved first, from the dual point found here: see :mod:`.certificate`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,11 +74,44 @@ def estimate(
     value = -0.75 * scale * problem.inner(flat)
     flat, image, gradient = scale * flat, scale * image, scale**3 * gradient
     found = (
-        form.dual_bound(image, gradient, residual, metric, refine) for residual in _residuals(problem, flat, gradient)
+        form.dual_bound(image, gradient, residual, metric, refine)
+        for residual in _residuals(problem, flat, problem.c - gradient)
     )
     lower, dual = max(found, key=lambda pair: pair[0])
     lower -= _rounding(form, flat, image, gradient, value, LITTLE * (value - lower))
     return Estimate(value, lower, gap(value, lower), dual)
+
+
+def estimate_dual(
+    problem: Problem, x: np.ndarray, weights: Any, residual: np.ndarray | None, metric: Callable[[], Metric | None]
+) -> tuple[float, Any, Metric | None] | None:
+    """Return the bound on f* of a dual point λ that a method found, λ corrected, and the metric that corrected it.
+
+    One pass, two where the residual is not known, and none of them to measure what the correction left: the proof does.
+    None where there is nothing to correct it with.
+
+    Parameters
+    ----------
+    problem : Problem
+    x : array of shape (n,)
+        A point of the cone near the optimum, the best of its ray.
+    weights, residual : Image, array or None
+        λ, and c − Mᵀλ where it is known.
+    metric : callable
+        Gives B(τ) of the form to correct λ with, for forms that cannot without; or None.
+    """
+    form = problem.form
+    if residual is None:
+        residual = problem.c - form.adjoint(weights)
+    w = _residuals(problem, x, residual)[-1]
+    routed, used = form.routed(w), None
+    if routed is None:
+        used = metric()
+        if used is None:
+            return None
+        routed = form.weighted_image(used.tau, form.image(used.solve(w)))
+    dual = weights + routed
+    return -form.dual_value(dual), dual, used
 
 
 def estimate_columns(
@@ -142,17 +176,16 @@ def _rounding(form: Form, x: np.ndarray, image: Any, gradient: np.ndarray, value
     return per_noise * form.rounding_noise(x, image, gradient, (little - rest) / per_noise) + rest
 
 
-def _residuals(problem: Problem, x: np.ndarray, gradient: np.ndarray) -> list[np.ndarray]:
-    """Return choices of w with w − (c − ∇ρ(x)) in the dual cone: P_K(dx + c − ∇ρ) − dx for d = 0 and one d > 0.
+def _residuals(problem: Problem, x: np.ndarray, r: np.ndarray) -> list[np.ndarray]:
+    """Return choices of w with w − r in the dual cone, r = c − Mᵀλ: P_K(dx + r) − dx for d = 0 and one d > 0.
 
-    Both are feasible (Moreau). With d = 0 the bound on a cone is short of f* by the first power of the residual where x
-    is inside; with d of the order of the Hessian, w is the residual there, and the bound short by its square.
+    Both are feasible (Moreau). With d = 0 the bound on a cone is short of f* by the first power of r where x is inside;
+    with d of the order of the Hessian, w is r there, and the bound short by its square.
     """
-    residual = problem.c - gradient
     if problem.cone.subspace:
-        return [problem.cone.euclidean(residual)]
-    shift = 0.1 * float(np.linalg.norm(gradient) / np.linalg.norm(x)) * x
-    return [problem.cone.euclidean(residual), problem.cone.euclidean(shift + residual) - shift]
+        return [problem.cone.euclidean(r)]
+    shift = 0.1 * float(np.linalg.norm(problem.c - r) / np.linalg.norm(x)) * x
+    return [problem.cone.euclidean(r), problem.cone.euclidean(shift + r) - shift]
 
 
 def belongs(metric: Metric, form: Form, cone: Cone) -> bool:

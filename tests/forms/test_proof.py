@@ -247,12 +247,19 @@ def test_a_factor_bounds_the_dual_norm_at_any_scale(seed, scale):
     assert wanted <= bound <= 1.1 * wanted
 
 
+def sampled(rng, rows, rank, terms):
+    """Return the rows of so many of the terms."""
+    blocks = rows.reshape(-1, rank, rows.shape[1])
+    return blocks[rng.choice(len(blocks), terms, replace=False)].reshape(-1, rows.shape[1])
+
+
 @given(SEEDS)
 def test_a_factor_of_a_sample_bounds_the_dual_norm_of_all_rows(seed):
     rng = np.random.default_rng(seed)
     rows, w = rng.standard_normal((240, 5)) * 10.0 ** rng.uniform(-5.0, 5.0, 5), rng.standard_normal(5)
-    factor = factor_of_rows(rows, 2, sample=30)
+    factor = factor_of_rows(sampled(rng, rows, 2, 30), 2, of=120)
     assert factor.terms == 30
+    assert factor.share == 0.25
     full = factor_of_rows(rows, 2).norm(exactly(w))
     assert dual_norm(rows, w) * mpmath.mpf(120) ** 0.25 <= full
     assert 0.8 * full <= factor.norm(exactly(w)) <= 4.0 * full
@@ -265,7 +272,7 @@ def test_a_factor_of_a_sample_bounds_n_of_all_terms(seed, rank):
     rows, w = rng.standard_normal((24 * rank, 3)), rng.standard_normal(3)
     wanted = quartic_norm(rows, rank, w)
     for sample in (6, 12, 24):
-        assert wanted <= factor_of_rows(rows, rank, sample).norm(exactly(w)) <= 12.0 * wanted
+        assert wanted <= factor_of_rows(sampled(rng, rows, rank, sample), rank).norm(exactly(w)) <= 12.0 * wanted
 
 
 def test_a_factor_of_a_given_gram_matrix_bounds_the_dual_norm():
