@@ -21,7 +21,7 @@ from .accel_homgd import AccelHomGD
 from .contract import Iterate, Solver
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG, newton_cg
-from .plane import Plane, iterate
+from .plane import Plane, first
 from .registry import register
 from .steps import Evaluated, evaluate
 
@@ -152,7 +152,7 @@ class AdaptiveNewton(Solver):
         """Yield iterates without a factor, with one of B⁽⁰⁾, and with one of the Hessian, as far as each is taken."""
         form, plane = problem.form, Plane(problem)
         y, reason = evaluate(form, start), self.reason
-        yield iterate(y, plane.c)
+        yield first(y, plane.c)
         if problem.cone.subspace and isinstance(form, TermForm) and form.factorable:
             if metric.diagonal is not None:
                 y, metric, reason = yield from self._without_factor(plane, metric, y, reason)

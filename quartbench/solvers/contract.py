@@ -7,7 +7,7 @@ one at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -41,6 +41,9 @@ class Iterate(NamedTuple):
     decrement : float
         The relative gap before the step that led here, as Newton's model has it (NaN where there is no model): the gap
         here is about its square, so that nothing is certified where it cannot be small enough yet.
+    dual : callable, optional
+        Gives a dual point that the method has paid for, λ, and r = c − Mᵀλ, or None for r where it is not known. Nobody
+        relies on either: a certificate is proved from λ alone.
     """
 
     point: np.ndarray
@@ -50,6 +53,7 @@ class Iterate(NamedTuple):
     evaluated: tuple[float, np.ndarray, Any] | None = None
     reason: str = ""
     decrement: float = math.nan
+    dual: Callable[[], tuple[Any, np.ndarray | None]] | None = None
 
 
 class Solver:

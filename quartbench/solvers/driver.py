@@ -8,7 +8,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from quartbench.forms import Form
 from quartbench.metrics import Metric
 from quartbench.model import Certificate, Normalised, Problem
 from quartbench.model.certificate import Dual, prove, relative_gap
-from quartbench.model.estimate import Estimate, estimate, gap
+from quartbench.model.estimate import Estimate, estimate, estimate_dual, gap
 
 from .contract import Iterate, Solver
 from .results import History, Result, ended
@@ -29,6 +29,9 @@ NEAR = 30.0
 
 #: A Newton step from a gap above so many times the root of the target does not reach it, and no estimate is made.
 EARLY = 3.0
+
+#: What the dual point of a Newton step leaves of the gap before the step, unless an earlier one of the run has shown.
+SLACK = 0.03
 
 #: A proof that fell short is tried again once the estimate has fallen by this factor.
 AGAIN = 0.5
@@ -68,6 +71,16 @@ class State:
         return self._form.native(self._scale * self._point)
 
 
+class Certifying(Protocol):
+    """What gives the metrics that certificates solve with: B(τ) of the form, or None."""
+
+    def certifier(self) -> Metric | None:
+        """Return the one that certifies any point."""
+
+    def corrector(self) -> Metric | None:
+        """Return the one that corrects dual points that are almost feasible."""
+
+
 class Run:
     """One run: its limits, its columns, the best point, and what certificates have shown so far.
 
@@ -79,8 +92,8 @@ class Run:
         The same in moderate numbers, which the method sees.
     method : Solver
     metric : Metric
-    certifier : callable or None
-        Gives the metric that certifies (or None), once it is needed; None for a run without certificates.
+    certifying : Certifying or None
+        Gives the metrics that certify, once they are needed; None for a run without certificates.
     limits : Limits
     """
 
@@ -90,12 +103,12 @@ class Run:
         scaled: Normalised,
         method: Solver,
         metric: Metric,
-        certifier: Callable[[], Metric | None] | None,
+        certifying: Certifying | None,
         limits: Limits,
     ) -> None:
         self.original, self.limits = problem, limits
         self.problem, self.x_scale, self.f_scale = scaled
-        self.method, self.metric, self.certifier = method, metric, certifier
+        self.method, self.metric, self.certifying = method, metric, certifying
         # Certificates read the rows through a twin of the form, so that their passes are not the method's.
         self.judged = self.problem.on(self.problem.form.twin())
         self.unscaled = problem.on(problem.form.twin())
@@ -105,9 +118,12 @@ class Run:
         # What is believed: the best point so far, its value, the largest estimate of a lower bound, and their gap.
         self.judged_point: np.ndarray | None = None
         self.kept: np.ndarray | None = None
+        self.kept_rho: float | None = None
         self.value, self.lower, self.believed = math.inf, -math.inf, math.inf
         self.true = -math.inf
         self.dual: Dual | None = None
+        # The largest bound of dual points that came with iterates, until a proof did not bear them out.
+        self.witnessed, self.credible, self.slack = -math.inf, True, SLACK
         # What is proved, of a point in the user's units.
         self.x: np.ndarray | None = None
         self.proved = Certificate(math.inf, -math.inf, math.inf)
@@ -126,6 +142,8 @@ class Run:
         finally:
             iterates.close()
         with suppress(KeyboardInterrupt):  # a second Ctrl-C gives up the last certificate, not the result
+            if not self.proved.gap <= self.limits.rel_gap:
+                self._doubt()
             self._judge()
             self._prove()
         reached = self.proved.gap <= self.limits.rel_gap
@@ -151,7 +169,7 @@ class Run:
         for iterate in iterates:
             seconds += perf_counter() - resumed
             iteration += 1
-            point, value, step, restart, _, reason, decrement = iterate
+            point, value, step, restart, _, reason, decrement, dual = iterate
             passes = form.passes
             add_passes(passes)
             add_seconds(seconds)
@@ -163,7 +181,8 @@ class Run:
             if value <= best_value + TIE * abs(best_value):
                 # Of values that rounding cannot tell apart the latest is the closest: certificates see the difference.
                 best_value, self.best = min(value, best_value), iterate
-            if iteration >= check and not decrement > early:
+            promised = self.slack * decrement <= NEAR * rel_gap or rel_gap <= 0.0
+            if iteration >= check and (promised if dual is not None and self.credible else not decrement > early):
                 self._judge()
                 # A value below the true one would keep all later points, however good, from being the best.
                 best_value = max(best_value, self.true)
@@ -192,15 +211,18 @@ class Run:
 
     def _judge(self) -> None:
         """Estimate the gap of the best point, unless it was the last one judged."""
-        if self.certifier is None or self.best.point is self.judged_point:
+        if self.certifying is None or self.best.point is self.judged_point:
             return
         form: Form = self.judged.form
         before = form.passes
-        metric = self.certifier()
         point, evaluated = self._feasible(self.best)
+        self.judged_point = self.best.point
+        if evaluated is not None and self._witnessed(point, evaluated[0]):
+            self.cost = form.passes - before
+            return
+        metric = self.certifying.certifier()
         if evaluated is None:
             evaluated = form.evaluate(point)
-        self.judged_point = self.best.point
         near = NEAR * self.limits.rel_gap
         found = estimate(self.judged, point, metric, evaluated, refine=0)
         value = found.value
@@ -215,6 +237,31 @@ class Run:
         self.believed = gap(self.value, self.lower)
         self.cost = form.passes - before
 
+    def _witnessed(self, point: np.ndarray, rho: float) -> bool:
+        """Believe the dual point of the best iterate, where it has one and the proofs have borne out those before."""
+        witness = self.best.dual() if self.credible and self.best.dual is not None else None
+        if witness is None:
+            return False
+        inner = self.judged.inner(point)
+        scale = self.judged.best_scale(rho, inner)
+        found = estimate_dual(self.judged, scale * point, *witness, self.certifying.corrector)
+        if found is None:
+            return False
+        lower, dual, metric = found
+        self.true = value = -0.75 * scale * inner
+        self._keep(point, value, rho)
+        if lower > self.witnessed:
+            self.witnessed, self.dual = lower, Dual(self.judged, dual, metric)
+        self.believed = gap(self.value, max(self.lower, self.witnessed))
+        if self.best.decrement > 0.0:
+            self.slack = self.believed / self.best.decrement
+        return True
+
+    def _doubt(self) -> None:
+        """Forget what the method's own dual points promised, and judge by our own from here on."""
+        if self.witnessed > -math.inf:
+            self.credible, self.witnessed, self.judged_point = False, -math.inf, None
+
     def _hold(self, found: Estimate, metric: Metric | None) -> None:
         """Keep the best bound so far, and the dual point behind it."""
         if found.lower_bound > self.lower:
@@ -225,14 +272,16 @@ class Run:
         if self.believed <= AGAIN * self.short:
             self._prove()
             self.short = self.believed
+            if not self.proved.gap <= self.limits.rel_gap:
+                self._doubt()
         return self.proved.gap <= self.limits.rel_gap
 
     def _prove(self) -> None:
         """Prove what can be proved of the best point, in the user's units; keep the best point and bound so far."""
-        if self.certifier is None or self.kept is None or self.kept is self.proved_point:
+        if self.certifying is None or self.kept is None or self.kept is self.proved_point:
             return
         self.proved_point = self.kept
-        x, found = prove(self.unscaled, self._placed(self.kept), self.dual, self.limits.rel_gap)
+        x, found = prove(self.unscaled, self._placed(self.kept, self.kept_rho), self.dual, self.limits.rel_gap)
         lower = max(found.lower_bound, self.proved.lower_bound)
         if not found.value <= self.proved.value:
             x, found = self.x, self.proved
@@ -240,10 +289,10 @@ class Run:
             found = found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
         self.x, self.proved = x, found
 
-    def _placed(self, point: np.ndarray) -> np.ndarray:
-        """Return the best point of the ray of a normalised point, in the user's units."""
+    def _placed(self, point: np.ndarray, rho: float | None = None) -> np.ndarray:
+        """Return the best point of the ray of a normalised point, in the user's units; ρ there saves a pass."""
         inner = self.judged.inner(point)
-        scale = self.judged.best_scale(self.judged.form.value(point), inner)
+        scale = self.judged.best_scale(self.judged.form.value(point) if rho is None else rho, inner)
         return self.x_scale * (scale * point)
 
     def _feasible(self, iterate: Iterate) -> tuple[np.ndarray, tuple | None]:
@@ -254,13 +303,13 @@ class Run:
             return point, iterate.evaluated
         return inside, None
 
-    def _keep(self, point: np.ndarray, value: float) -> None:
+    def _keep(self, point: np.ndarray, value: float, rho: float | None = None) -> None:
         if value < self.value:
-            self.kept, self.value = point, value
+            self.kept, self.value, self.kept_rho = point, value, rho
 
     def result(self, status: str, setup_time: float) -> Result:
         """Return what the run found: the best point by values computed here, whatever the method reported."""
-        if self.kept is None or self.certifier is None:
+        if self.kept is None or self.certifying is None:
             for iterate in (Iterate(self.start, math.nan), self.best):
                 point, _ = self._feasible(iterate)
                 self._keep(point, self.judged.homogenised_value(point))

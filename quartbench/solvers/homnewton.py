@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .contract import Solver
-from .plane import Plane, Progress, iterate, newton_decrement, require_directions, residual
+from .plane import Plane, Progress, first, iterate, newton_decrement, require_directions, residual
 from .registry import register
 from .steps import evaluate
 
@@ -44,13 +44,14 @@ class HomNewton(Solver):
         """Yield y₀, y₁, …; one factor and two or three passes each."""
         form, plane, progress = problem.form, Plane(problem), Progress()
         y = evaluate(form, start)
-        yield iterate(y, plane.c)
+        yield first(y, plane.c)
         while True:
             r = residual(y, plane.c)
             e = problem.cone.newton_direction(form.dense_hessian(y.point, y.image), r, y.point)
             decrement = newton_decrement(y, r, e)
-            y, t = plane.step(y, r, e)
-            found = iterate(y, plane.c, t, decrement=decrement)
+            step = plane.step(y, r, e)
+            found = iterate(step.y, plane.c, step.t, decrement=decrement, dual=plane.dual(y, step, None))
             yield found
-            if t == 0.0 or progress.ended(found.value):
+            y = step.y
+            if step.t == 0.0 or progress.ended(found.value):
                 return

@@ -13,7 +13,7 @@ from quartbench.metrics import Metric
 from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 from .contract import Solver
-from .plane import Plane, Progress, iterate, newton_decrement, require_directions, residual
+from .plane import Plane, Progress, first, iterate, newton_decrement, require_directions, residual
 from .registry import register
 from .steps import Evaluated, evaluate
 
@@ -71,7 +71,7 @@ class HomNewtonCG(Solver):
     def iterates(self, problem, metric, start):
         """Yield y₀, y₁, …; a pass for each product and one or two for the search."""
         y = evaluate(problem.form, start)
-        yield iterate(y, problem.c)
+        yield first(y, problem.c)
         yield from newton_cg(Plane(problem), metric, y, self.forcing, self.products)
 
 
@@ -88,18 +88,20 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels
-            e = conjugate_gradients(
+            solved = conjugate_gradients(
                 product_at(plane.form, y), r, solve, first=z, share=share, products=products, watch=watch
-            ).x
+            )
+        e, left = solved.x, solved.residual
         if plane.bounded and r @ (plane.cone.euclidean(y.point + e) - y.point) < KEPT * float(r @ e):
             # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
             curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
             e = (size / curvature if curvature > 0.0 else 1.0) * z
         decrement = newton_decrement(y, r, e)
-        y, t = plane.step(y, r, e)
-        found = iterate(y, plane.c, t, decrement=decrement)
+        step = plane.step(y, r, e)
+        found = iterate(step.y, plane.c, step.t, decrement=decrement, dual=plane.dual(y, step, left))
         yield found
-        if t == 0.0 or progress.ended(found.value):
+        y = step.y
+        if step.t == 0.0 or progress.ended(found.value):
             return
 
 

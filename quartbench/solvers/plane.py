@@ -7,6 +7,8 @@ convex quartic in t: its coefficients come from images, its minimiser is the roo
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,11 +45,22 @@ def residual(y: Evaluated, c: np.ndarray) -> np.ndarray:
 
 
 def iterate(
-    y: Evaluated, c: np.ndarray, t: float = math.nan, restart: bool = False, decrement: float = math.nan
+    y: Evaluated,
+    c: np.ndarray,
+    t: float = math.nan,
+    restart: bool = False,
+    decrement: float = math.nan,
+    dual: Callable | None = None,
 ) -> Iterate:
     """Return y as the driver takes it, with f at the best point of its ray."""
     value = homogenised(y.rho / float(c @ y.point) ** 4)
-    return Iterate(y.point, value, t, restart, y[1:], decrement=decrement)
+    return Iterate(y.point, value, t, restart, y[1:], decrement=decrement, dual=dual)
+
+
+def first(y: Evaluated, c: np.ndarray) -> Iterate:
+    """Return the start as the driver takes it; it is certified where its residual is small, as a good one has it."""
+    r = residual(y, c)
+    return iterate(y, c, decrement=float(r @ r) / float(y.gradient @ y.gradient))
 
 
 def newton_decrement(y: Evaluated, r: np.ndarray, e: np.ndarray) -> float:
@@ -84,6 +97,14 @@ def minimiser(line: list[float], limit: float = math.inf) -> float:
     return t
 
 
+class Step(NamedTuple):
+    """Where a search along a direction ended, with its t; and where the direction led: the image of share·z."""
+
+    y: Evaluated
+    t: float
+    ahead: tuple[Any, float] | None = None
+
+
 class Plane:
     """Directions and steps in the cone of a problem: what HomCG, HomNewton and HomNewtonCG share.
 
@@ -111,8 +132,8 @@ class Plane:
         project = self.cone.projector(metric)
         return lambda v: project(metric.solve(v))
 
-    def step(self, y: Evaluated, r: np.ndarray, e: np.ndarray) -> tuple[Evaluated, float]:
-        """Return the best point of span{y, y + e} in the cone, and its t; one pass, or two where t is not near 1.
+    def step(self, y: Evaluated, r: np.ndarray, e: np.ndarray) -> Step:
+        """Return the best point of span{y, y + e} in the cone; one pass, or two where t is not near 1.
 
         On the orthant y + e is projected first, and shortened until ρ falls towards it.
         """
@@ -127,26 +148,45 @@ class Plane:
         inner, there = float(self.c @ y.point), float(self.c @ z)
         gain = float(r @ (z - y.point))
         if not (gain > 0.0 and there > 0.0):
-            return y, 0.0
+            return Step(y, 0.0)
         share = inner / there
         limit = max(1.0, self.cone.limit(y.point, share * z - y.point))
-        return self._along(y, share * z, -share * gain, limit)
+        return self._along(y, z, share, -share * gain, limit)
 
-    def _along(self, y: Evaluated, z: np.ndarray, slope: float, limit: float) -> tuple[Evaluated, float]:
-        """Search from y through z; the slope comes from vectors, as images lose its digits near the solution."""
+    def _along(self, y: Evaluated, z: np.ndarray, share: float, slope: float, limit: float) -> Step:
+        """Search from y through share·z; the slope comes from vectors, as images lose its digits near the solution."""
         form = self.form
-        there = evaluate(form, z)
+        there = evaluate(form, share * z)
         along = there.image - y.image
         line = form.line_from_images(y.image, along).tolist()
         line[1] = slope
         t = minimiser(line, limit)
         best = value_on(line, t)
         if value_on(line, 1.0) - best <= SHARE * (line[0] - best) + ROUNDING * line[0]:
-            return there, 1.0
-        point = y.point + t * (z - y.point)
+            return Step(there, 1.0, (there.image, share))
+        point = y.point + t * (there.point - y.point)
         if self.bounded:
             point = self.cone.euclidean(point)
-        return evaluate(form, point), t
+        return Step(evaluate(form, point), t, (there.image, share))
+
+    def dual(self, y: Evaluated, step: Step, left: np.ndarray | None) -> Callable | None:
+        """Return what gives the dual point that the direction from y has paid for; None where there is none.
+
+        With z = y + e, λ = the weights of ∇ρ(y) + ρ''(y)e have Mᵀλ = 4ρ(y)c − r₂, where r₂ is what conjugate gradients
+        left of r (``left``; None where z was projected, and nothing is known). Over 4ρ(y)/⟨c,y⟩, that is c nearly.
+        """
+        form, multiplier = self.form, 4.0 * y.rho / float(self.c @ y.point)
+        if step.ahead is None or not multiplier > 0.0:
+            return None
+
+        def found():
+            image, share = step.ahead
+            weights = form.newton_weights(y.image, (1.0 / share) * image)
+            if weights is None:
+                return None
+            return (1.0 / multiplier) * weights, None if left is None or self.bounded else left / multiplier
+
+        return found
 
 
 class Progress:

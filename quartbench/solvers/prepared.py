@@ -215,15 +215,22 @@ class Prepared:
                     self._certifier = (self._certifying(),)
         return self._certifier[0]
 
+    def corrector(self) -> Metric | None:
+        """Return a metric for dual points that are almost feasible: that of the method, or what the proof needs."""
+        if self._certifier is not None:
+            return self._certifier[0]
+        form = self.form.moderate()
+        return self._own(form) or (form.proving() if isinstance(form, TermForm) else None) or self.certifier()
+
     def _certifying(self) -> Metric | None:
         form = self.form.moderate()
-        if not isinstance(form, TermForm):
+        return self._own(form) or certifying_metric(form, "single")
+
+    def _own(self, form: Form) -> Metric | None:
+        """Return the metric of the method where it is B(τ) of the form: one that the user gave may be of another."""
+        if self.metric is None or self.metric.tau is None:
             return None
-        # A metric that the user gave may be that of another form.
-        ours = self.metric is not None and self.metric.tau is not None and isinstance(self._given, str)
-        if ours or (self.metric is not None and belongs(self.metric, form, self.cone)):
-            return self.metric
-        return certifying_metric(form, "single")
+        return self.metric if isinstance(self._given, str) or belongs(self.metric, form, self.cone) else None
 
     # Solving ----------------------------------------------------------------------------------------------------------
 
@@ -291,7 +298,7 @@ class Prepared:
         limits = Limits.of(
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
         )
-        run = Run(problem, scaled, self.method, self.metric, self.certifier if certify else None, limits)
+        run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits)
         warm(self.method, scaled.problem, self.metric, point)
         with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
             status = run.follow(point, callback, advance)

@@ -67,7 +67,7 @@ def started(form, rng, cone=None):
 def test_the_plane_search_never_does_worse_than_the_newton_step(form, seed):
     problem, y, r = started(form, np.random.default_rng(seed))
     e = Cholesky.regularised(form.dense_hessian(y.point, y.image)).solve(r)
-    found, t = Plane(problem).step(y, r, e)
+    found, t = Plane(problem).step(y, r, e)[:2]
     here = problem.homogenised_value(y.point)
     newton = problem.homogenised_value(y.point + e) if problem.inner(y.point + e) > 0.0 else here
     best = min(here, newton)
@@ -82,7 +82,7 @@ def test_steps_on_the_orthant_stay_in_it_and_descend(form, seed, length):
     rng = np.random.default_rng(seed)
     problem, y, r = started(form, rng, Orthant())
     e = 10.0**length * rng.standard_normal(form.dim)
-    found, _ = Plane(problem).step(y, r, e)
+    found, _ = Plane(problem).step(y, r, e)[:2]
     assert (found.point >= 0.0).all()
     assert problem.inner(found.point) > 0.0
     assert problem.homogenised_value(found.point) <= problem.homogenised_value(y.point) * (1.0 - 1e-13)
