@@ -44,7 +44,6 @@ import scipy.linalg
 from quartbench.kernels import exact
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
 from quartbench.linalg.known import SMALLEST, Known, U, finite, ldexp, raised, up
-from quartbench.metrics import Metric
 from quartbench.runtime.blas import blas_threads
 
 #: The shift σ in units of λ_min: with 1/64 a solve with the shifted factor errs by 1/63, and √s is an eighth of √λ_min.
@@ -281,31 +280,6 @@ def _orthonormalising(gram: np.ndarray, error: float) -> np.ndarray | None:
             continue
         return scipy.linalg.solve_triangular(upper, np.eye(len(gram)), check_finite=False)
     return None
-
-
-class Sampled(Metric):
-    """The metric ΣBᵢ over the terms of a proof, scaled by s²: what corrects dual points where nothing better is there.
-
-    ``tau`` is one on those terms and zero elsewhere, so that B(τ) is what the factor is of.
-    """
-
-    name = "proof"
-    factor = "cholesky"
-
-    def __init__(self, proof: Any, terms: int, scale: float) -> None:
-        self.dim, self._proof, self._scale = proof.unit.size, proof, scale
-        self.tau = np.ones(terms)
-        if proof.picked is not None:
-            self.tau[:] = 0.0
-            self.tau[proof.picked] = 1.0
-
-    def apply(self, x):
-        """Raise: only solves are needed."""
-        raise NotImplementedError
-
-    def solve(self, v):
-        """Return B⁻¹v."""
-        return self._proof.solve(v) / (self._proof.share * self._scale**2)
 
 
 class Iterated:

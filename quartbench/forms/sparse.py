@@ -156,6 +156,10 @@ class SparseForm(StackedForm):
         self._read()
         return self.rows if picked is None else super().term_rows(picked)
 
+    def sampled(self, saved):
+        """Return None: sparse rows have a diagonal metric that costs a pass."""
+        return None
+
     def _sharp(self, rows, rounds=ROUNDS):
         """Return the proof through the sparse Gram matrix; where rows are nearly dependent, and few, as dense ones."""
         gram = np.zeros((self.dim, self.dim))

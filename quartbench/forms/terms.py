@@ -27,7 +27,8 @@ from .coarse import SAMPLE as COARSE
 from .coarse import coarse
 from .epigraph import Epigraph, of_terms
 from .plain import PlainForm, ProductsPlain
-from .proof import ROUNDS, SAMPLE, Factor, Iterated, Sampled, factor_of_rows
+from .proof import ROUNDS, SAMPLE, Factor, Iterated, factor_of_rows
+from .sampling import Proving, picks, sampled
 
 #: Unknowns up to which B⁽⁰⁾ is formed and factored without being asked for: from rows, and where rows come one product
 #: for each column.
@@ -346,6 +347,10 @@ class TermForm(Form):
 
         return Cholesky.from_rows(blocks, self.columns, self.row_dtype, tau)
 
+    def sampled(self, saved: float) -> Metric | None:
+        """Return B(τ) with equal weights on a sample of the terms; None where it does not save so many passes."""
+        return sampled(self, saved)
+
     # The terms in the norm of a metric --------------------------------------------------------------------------------
 
     def traces(self, metric: Metric) -> np.ndarray:
@@ -445,30 +450,23 @@ class TermForm(Form):
     def proving(self) -> Metric | None:
         """Return the metric of the proof's own factor, to correct dual points that are almost feasible; or None."""
         proof = self.proof() if self.factorable and self.row_dtype.kind != "c" else None
-        return Sampled(proof, self.terms, self.scale) if proof is not None and proof.factored else None
+        return Proving(proof, self.terms, self.scale) if proof is not None and proof.factored else None
 
     def _proof(self):
         if not self.factorable:
             return Iterated(self)
-        picks = self._picks(SAMPLE)
+        choices = picks(self, SAMPLE)
         # A sample that misses a direction fails at once; rows that are nearly dependent take more than one attempt.
-        return self._resting(picks, lambda rows: self._sharp(rows, 0)) or self._resting(picks, self._sharp)
+        return self._resting(choices, lambda rows: self._sharp(rows, 0)) or self._resting(choices, self._sharp)
 
     def _coarse_proof(self):
         if not (self.factorable and self.dim > FEW):
             return None
-        return self._resting(self._picks(COARSE)[:1], lambda rows: coarse(rows, self.rank, self.terms))
+        return self._resting(picks(self, COARSE)[:1], lambda rows: coarse(rows, self.rank, self.terms))
 
-    def _picks(self, rows_each: int) -> list[np.ndarray | None]:
-        """Return choices of terms for a proof: a sample with so many rows for each unknown, and all, which is None."""
-        count = -(-rows_each * self.dim // self.rank)
-        if not self.reads_terms or self.terms <= 1.5 * count:
-            return [None]
-        return [np.sort(np.random.default_rng(0).choice(self.terms, count, replace=False)), None]
-
-    def _resting(self, picks: list[np.ndarray | None], prove: Callable[[Any], Any]) -> Any:
+    def _resting(self, choices: list[np.ndarray | None], prove: Callable[[Any], Any]) -> Any:
         """Return the first proof that some choice of terms gives."""
-        for picked in picks:
+        for picked in choices:
             found = prove(self.term_rows(picked))
             if found is not None:
                 found.picked = picked

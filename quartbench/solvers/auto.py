@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from time import perf_counter
 
 import numpy as np
 
 from quartbench import precondition
-from quartbench.forms import TermForm
+from quartbench.forms import Form, TermForm
 from quartbench.linalg.conjugate_gradients import ritz_values
 from quartbench.metrics import Metric
 from quartbench.model import Problem
@@ -20,7 +21,7 @@ from quartbench.model import Problem
 from .accel_homgd import AccelHomGD
 from .contract import Iterate, Solver
 from .homnewton import HomNewton
-from .homnewton_cg import HomNewtonCG, newton_cg
+from .homnewton_cg import HomNewtonCG, Last, newton_cg
 from .plane import Plane, first
 from .registry import register
 from .steps import Evaluated, evaluate
@@ -38,6 +39,13 @@ PAYING = 4.0
 #: Digits up to which the directions to come are too few to repay it; and those assumed where no gap is asked for, with
 #: the fewest and the most that make a difference.
 FEW_DIGITS, USUAL_DIGITS, DIGITS = 7.0, 8.0, (1.0, 14.0)
+
+#: Passes that a factor of a sample must save: so many, and so many more for each digit beyond as many.
+SAVED, AGAIN = 4.0, 0.8
+
+#: How much dearer a correction of the dual point is than one by the Hessian: in weights that are all alike, by so much;
+#: on so many rows for each unknown, by what is missing.
+UNEVEN, FEW_ROWS = 24.0, 3.0
 
 #: Share of their mean that is added to the weights of the terms in it.
 SMOOTHING = 0.1
@@ -68,9 +76,9 @@ class Auto(Solver):
     ---------
     - a cone without directions: ``accel-homgd``;
     - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call;
-    - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes; else without a factor,
-      until the Ritz values of a run of conjugate gradients promise that B⁽⁰⁾ pays for itself; and then in the Hessian
-      on the way, where directions still take many products.
+    - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes, of a sample of the
+      terms where they are many; else without a factor, until the Ritz values of a run of conjugate gradients promise
+      that B⁽⁰⁾ pays for itself; and then in the Hessian on the way, where directions still take many products.
 
     Guarantee
     ---------
@@ -90,6 +98,12 @@ class Auto(Solver):
         name, options = precondition.automatic_metric(form, cone), {}
         if cone.metrics == "any" and isinstance(form, TermForm):
             name = form.bare_metric
+            started = perf_counter()
+            sampled = (
+                form.twin().sampled(SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)) if form.factorable else None
+            )
+            if sampled is not None:
+                return sampled.declared(setup_seconds=perf_counter() - started)
             if form.factorable and form.factor_cost() <= CHEAP:
                 name, options = "uniform", {"precision": "single"}
         return precondition.metric(form.twin(), name, **options)
@@ -103,14 +117,15 @@ class Auto(Solver):
             return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
         if not isinstance(form, TermForm):
             why = "as no metric is better on this form"
+        elif partial(metric):
+            why = f"preconditioned by a factor of {np.count_nonzero(metric.tau)} of {metric.tau.size} terms"
         elif metric.diagonal is None:
             why = f"preconditioned by {metric.name}, which costs few passes"
         elif not cone.subspace:
             why = f"in the metric {metric.name}, as the cone is the {cone.name}"
         else:
             why = "without a factor, which would cost more than it saves"
-        digits = USUAL_DIGITS if not rel_gap else min(max(-math.log10(rel_gap), DIGITS[0]), DIGITS[1])
-        return AdaptiveNewton(digits, f"homnewton-cg {why}")
+        return AdaptiveNewton(digits(rel_gap), f"homnewton-cg {why}")
 
     def iterates(self, problem, metric, start):
         """Yield the iterates of the method chosen."""
@@ -154,17 +169,17 @@ class AdaptiveNewton(Solver):
         y, reason = evaluate(form, start), self.reason
         yield first(y, plane.c)
         if problem.cone.subspace and isinstance(form, TermForm) and form.factorable:
-            if metric.diagonal is not None:
+            if metric.diagonal is not None or partial(metric):
                 y, metric, reason = yield from self._without_factor(plane, metric, y, reason)
             if metric is not None and form.refines_hessian:
                 y, metric, reason = yield from self._with_factor(plane, metric, y, reason)
         if metric is not None:
-            yield from _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS))
+            yield from _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS, last=self._last(form, metric)))
 
     def _without_factor(self, plane: Plane, metric: Metric, y: Evaluated, reason: str):
         """Yield iterates until a factor promises to pay; return the point, the metric or None, and why."""
         form, watch = plane.form, Conditioning(PROBE)
-        for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch):
+        for found in newton_cg(plane, metric, y, FORCING, PRODUCTS, watch, self._last(form, metric)):
             yield found
             if self._factor_pays(form, watch.condition()):
                 break
@@ -172,7 +187,8 @@ class AdaptiveNewton(Solver):
             return y, None, reason
         better = form.weighted(form.uniform_weights(), "single")
         reason = (
-            f"homnewton-cg, at first without a factor; conjugate gradients saw a condition number of some "
+            f"homnewton-cg, at first {'with a factor of a sample' if partial(metric) else 'without a factor'}; "
+            f"conjugate gradients saw a condition number of some "
             f"{watch.condition():.0f}, for which a factor of B⁽⁰⁾ pays"
         )
         y = Evaluated(found.point, *found.evaluated)
@@ -187,7 +203,8 @@ class AdaptiveNewton(Solver):
         The terms weigh qᵢ there, and a little more, as those that are almost zero at y may not be at the solution.
         """
         form, watch = plane.form, Conditioning(PRODUCTS)
-        for found in _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS, watch)):
+        last = self._last(form, metric)
+        for found in _saying(reason, newton_cg(plane, metric, y, FORCING, PRODUCTS, watch, last)):
             yield found
             if self.digits > FEW_DIGITS and len(watch.steps) > PAYING + form.factor_cost() / PAYING:
                 break
@@ -198,11 +215,29 @@ class AdaptiveNewton(Solver):
         made = form.weighted(squares / squares.mean() + SMOOTHING, "single")
         return y, made, f"{reason}, then by the Hessian on the way"
 
+    def _last(self, form: Form, metric: Metric) -> Last:
+        """Return how far the last direction goes: a dual point is corrected by the metric, or on few of the terms."""
+        if metric.tau is None:
+            dearer = max(1.0, form.terms * form.rank / (FEW_ROWS * form.dim))
+        else:
+            dearer = metric.tau.size / np.count_nonzero(metric.tau)
+        return Last(10.0**-self.digits, UNEVEN * dearer)
+
     def _factor_pays(self, form: TermForm, condition: float) -> bool:
         """Say whether the passes still to go are more without a factor than with one."""
         share = self.digits / 10.0
         without = share * PER_ROOT * math.sqrt(condition)
         return without > form.factor_cost() + (BESIDE + SOLVES * share) * (1.0 + form.solve_cost())
+
+
+def digits(rel_gap: float | None) -> float:
+    """Return the digits to go."""
+    return USUAL_DIGITS if not rel_gap else min(max(-math.log10(rel_gap), DIGITS[0]), DIGITS[1])
+
+
+def partial(metric: Metric) -> bool:
+    """Say whether a metric is B(τ) of some of the terms."""
+    return metric.tau is not None and not metric.tau.all()
 
 
 def _saying(reason: str, iterates: Iterator[Iterate]) -> Iterator[Iterate]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,12 @@ from .steps import Evaluated, evaluate
 
 #: Residuals of the Newton system are not driven below this share of their start: the next Hessian knows better.
 SMALLEST_SHARE = 1e-4
+
+#: Share of the gap asked for that the last direction may cost a certificate.
+PART = 0.5
+
+#: The last direction is solved further where that costs at most this share of one more direction.
+WORTH = 0.8
 
 #: Share of its descent that a direction must keep where it is projected onto the orthant.
 KEPT = 0.3
@@ -75,9 +82,16 @@ class HomNewtonCG(Solver):
         yield from newton_cg(Plane(problem), metric, y, self.forcing, self.products)
 
 
-def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, products: int, watch=None):
-    """Yield the iterates after y; ``watch`` sees the conjugate gradients, and says how many products they may take."""
+def newton_cg(
+    plane: Plane, metric: Metric, y: Evaluated, forcing: float, products: int, watch=None, last: Last | None = None
+):
+    """Yield the iterates after y.
+
+    ``watch`` sees the conjugate gradients, and says how many products they may take; ``last`` says how far a direction
+    that may be the last is solved.
+    """
     progress, before, solve, free_before = Progress(), 0.0, None, None
+    ratio = rate = 0.0  # of the decrement to ⟨r,B⁻¹r⟩/ρ, and of what a product leaves
     while True:
         r = residual(y, plane.c)
         free = plane.free(y, r)
@@ -87,22 +101,55 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
         size = float(r @ z)
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
+        if last is not None and ratio > 0.0:
+            share = max(last.share(ratio * size / y.rho, share, rate), SMALLEST_SHARE)
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels
             solved = conjugate_gradients(
                 product_at(plane.form, y), r, solve, first=z, share=share, products=products, watch=watch
             )
         e, left = solved.x, solved.residual
+        rate = share ** (1.0 / max(1, len(solved.steps)))
         if plane.bounded and r @ (plane.cone.euclidean(y.point + e) - y.point) < KEPT * float(r @ e):
             # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
             curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
             e = (size / curvature if curvature > 0.0 else 1.0) * z
         decrement = newton_decrement(y, r, e)
+        ratio = decrement * y.rho / size if size > 0.0 else 0.0
         step = plane.step(y, r, e)
         found = iterate(step.y, plane.c, step.t, decrement=decrement, dual=plane.dual(y, step, left))
         yield found
         y = step.y
         if step.t == 0.0 or progress.ended(found.value):
             return
+
+
+class Last(NamedTuple):
+    """How far is a direction solved that may be the last? So far that its dual point certifies the gap, if that pays.
+
+    An exact direction leaves about the square of the gap, a residual of a share of r besides share² of it; and the dual
+    point pays for that in the metric that corrects it, ``dearer`` times as much.
+    """
+
+    target: float
+    dearer: float
+
+    def share(self, gap: float, usual: float, rate: float) -> float:
+        """Return the share of r to leave.
+
+        Parameters
+        ----------
+        gap : float
+            What the gap is about.
+        usual : float
+            The share that the next step can use.
+        rate : float
+            What a product leaves of the residual.
+        """
+        if not (0.0 < gap * gap <= PART * self.target and 0.0 < rate < 1.0):
+            return usual
+        needed = min(usual, math.sqrt(PART * self.target / (gap * self.dearer)))
+        another = math.log(usual) / math.log(rate) + 2.0  # what one more direction costs, with its search
+        return needed if math.log(needed / usual) / math.log(rate) <= WORTH * another else usual
 
 
 def product_at(form: Form, y: Evaluated) -> Callable[[np.ndarray], tuple[np.ndarray, None]]:
