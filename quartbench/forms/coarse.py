@@ -40,6 +40,8 @@ from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_valu
 from quartbench.linalg.known import SMALLEST, Known, U, finite, ldexp, raised, up
 from quartbench.runtime.blas import blas_threads
 
+from .sampling import product
+
 #: The rounding unit of single precision.
 U32 = 2.0**-24
 
@@ -116,6 +118,10 @@ class Coarse:
                 products=PRODUCTS,
             )
         return (self.share * size) * (solved.x / self.unit)
+
+    def image(self, x: np.ndarray) -> np.ndarray:
+        """Return M_Sx, right to some six digits."""
+        return product(self._single, self.unit * x)
 
     def correction(self, w: np.ndarray, image: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """Return μ = Mz with Mᵀμ ≈ w, ``image`` giving Mz: it treats all terms alike."""

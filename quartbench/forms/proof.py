@@ -87,6 +87,8 @@ class Factor:
     factored = True
     #: The terms that a sample holds; None for all.
     picked: np.ndarray | None = None
+    #: It keeps no rows.
+    image = None
 
     def __init__(
         self,

@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.linalg.blas import ssyrk
 
 from quartbench.metrics import Cholesky, Metric
 from quartbench.runtime.blas import blas_threads
 
 from .base import MODERATE
-from .blocks import gram_of_rows
 
 if TYPE_CHECKING:
     from .terms import TermForm
 
-#: Rows for each unknown in a sample that preconditions.
-SAMPLE = 20
+#: Rows for each unknown in a sample that preconditions, at least and at most; and the share of all that it is between.
+SAMPLE, LARGE, SHARE = 20, 40, 0.05
 
 #: Terms are even where none in the sample has more than so many times the mean of their squares.
 EVEN = 4.0
@@ -43,23 +43,28 @@ def sampled(form: TermForm, saved: float) -> Metric | None:
     None where it does not save so many passes, where terms are so uneven that a sample would miss much, or where rows
     are too nearly dependent for single precision.
     """
-    count = -(-SAMPLE * form.dim // form.rank)
+    count = int(min(max(SAMPLE * form.dim / form.rank, SHARE * form.terms), LARGE * form.dim / form.rank)) + 1
     share = count / form.terms
     if not form.reads_terms or form.row_dtype.kind == "c" or not MODERATE[0] <= form.magnitude <= MODERATE[1]:
         return None
     if share > 0.5 or form.factor_cost() * (1.0 - share) < saved:
         return None
     picked = drawn(form.terms, count)
-    rows = form.term_rows(picked)
+    rows = form.term_rows(picked).astype(np.float32)
     squares = np.einsum("ij,ij->i", rows, rows).reshape(count, -1).sum(axis=1)
     if not squares.max() <= EVEN * squares.mean():
         return None
     tau = np.zeros(form.terms)
-    tau[picked] = form.terms**-0.5 / share
+    tau[picked] = weight = form.terms**-0.5 / share
     with blas_threads(0.5 * rows.size * form.dim):
-        gram = gram_of_rows(rows, np.full(len(rows), form.scale * float(tau[picked[0]]) ** 0.5), single=True)
-        made = Cholesky.in_single(gram, tau)
-    return None if made is None else made.declared(name="sampled")
+        made = Cholesky.in_single(ssyrk(form.scale**2 * weight, rows.T, lower=1), tau)
+    return None if made is None else made.declared(name="sampled", sample=(picked, lambda x: product(rows, x)))
+
+
+def product(rows: Any, x: np.ndarray) -> np.ndarray:
+    """Return Mx for rows in single precision, whatever the size of x."""
+    size = float(np.abs(x).max()) or 1.0
+    return size * (rows @ (x / size).astype(np.float32)).astype(np.float64)
 
 
 class Proving(Metric):
@@ -77,6 +82,7 @@ class Proving(Metric):
         if proof.picked is not None:
             self.tau[:] = 0.0
             self.tau[proof.picked] = 1.0
+            self.sample = None if proof.image is None else (proof.picked, proof.image)
 
     def apply(self, x):
         """Raise: only solves are needed."""

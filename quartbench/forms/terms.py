@@ -195,6 +195,16 @@ class TermForm(Form):
         """Return τᵢsᵢ for every term. No pass."""
         return np.repeat(tau, self.rank) * image
 
+    def spread(self, metric: Metric, w: np.ndarray) -> np.ndarray:
+        """Return λ = τᵢUᵢᵀB⁻¹w, of which w is the adjoint, in a metric B(τ). One pass, none where it keeps a sample."""
+        z = metric.solve(w)
+        if metric.sample is None:
+            return self.weighted_image(metric.tau, self.image(z))
+        picked, image = metric.sample
+        weights = np.zeros((self.terms, self.rank))
+        weights[picked] = metric.tau[picked, None] * image(self._scaled(z)).reshape(-1, self.rank)
+        return weights.reshape(-1)
+
     def uniform_weights(self, p: float = 2.0) -> np.ndarray:
         """Return τ⁽⁰⁾, equal weights with ‖τ‖_q = 1."""
         return np.full(self.terms, float(self.terms) ** (1.0 / p - 1.0))

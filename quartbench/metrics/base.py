@@ -39,6 +39,8 @@ class Metric:
         Whether B maps the centred subspace to itself, so that centring is also the B-projection.
     tau : array of shape (m,) or None
         The weights where B = Σ τᵢBᵢ.
+    sample : tuple of array and callable, or None
+        Where τ is zero on most terms: the others, and what gives their part of an image, right to some six digits.
     factor : str
         How B is solved with: "none", "cholesky", "qr", "dense", "dissection", "conjugate gradients".
     precision : {"double", "single"}
@@ -61,6 +63,7 @@ class Metric:
     euclidean = False
     keeps_centred = False
     tau: np.ndarray | None = None
+    sample: tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]] | None = None
     factor: str = "none"
     precision: str = "double"
     rounding: float = 0.0

@@ -248,8 +248,7 @@ def _attempts(
             factor = math.ldexp(inner.form.scale, units.a)
 
             def by_metric(w, r):
-                solved = inner.form.image(dual.metric.solve(w))
-                return factor * inner.form.weighted_image(dual.metric.tau, solved)
+                return factor * inner.form.spread(dual.metric, w)
 
             cheap.insert(0, by_metric)
     if starts:

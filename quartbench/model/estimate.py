@@ -109,7 +109,7 @@ def estimate_dual(
         used = metric()
         if used is None:
             return None
-        routed = form.weighted_image(used.tau, form.image(used.solve(w)))
+        routed = form.spread(used, w)
     dual = weights + routed
     return -form.dual_value(dual), dual, used
 

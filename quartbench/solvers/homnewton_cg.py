@@ -97,7 +97,8 @@ def newton_cg(
         free = plane.free(y, r)
         if solve is None or (free is not None and (free != free_before).any()):
             solve, free_before = plane.solver(metric, free), free
-        z = solve(r)
+        deflated = solve if plane.bounded else along(y, solve)
+        z = deflated(r)
         size = float(r @ z)
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
@@ -105,7 +106,7 @@ def newton_cg(
             share = max(last.share(ratio * size / y.rho, share, rate), SMALLEST_SHARE)
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels
             solved = conjugate_gradients(
-                product_at(plane.form, y), r, solve, first=z, share=share, products=products, watch=watch
+                product_at(plane.form, y), r, deflated, first=z, share=share, products=products, watch=watch
             )
         e, left = solved.x, solved.residual
         rate = share ** (1.0 / max(1, len(solved.steps)))
@@ -121,6 +122,17 @@ def newton_cg(
         y = step.y
         if step.t == 0.0 or progress.ended(found.value):
             return
+
+
+def along(y: Evaluated, solve: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """Return r ↦ B⁻¹r made H-orthogonal to y, for r ⊥ y: as ρ''(y)y = 3∇ρ(y) is known, no product is spent on y."""
+    share = y.gradient / (4.0 * y.rho)
+
+    def solved(r: np.ndarray) -> np.ndarray:
+        z = solve(r)
+        return z - float(share @ z) * y.point
+
+    return solved
 
 
 class Last(NamedTuple):
