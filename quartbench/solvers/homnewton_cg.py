@@ -84,7 +84,7 @@ def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, produc
         if solve is None or (free is not None and (free != free_before).any()):
             solve, free_before = plane.solver(metric, free), free
         z = solve(r)
-        size = float(r @ z)
+        size = max(float(r @ z), 0.0)  # where r is all rounding (c almost a translation of a graph) it may fall below
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
         with blas_threads(ONE_THREAD_WORK):  # vectors are too short to be shared, and idle threads disturb the kernels

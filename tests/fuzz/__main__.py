@@ -1,0 +1,91 @@
+"""``python -m tests.fuzz``: solve hostile problems by the thousand, and say whether anything said of them is false.
+
+Each problem is one line of the file, written when its solves are done; a run that was stopped goes on where it was.
+Ends with a table, and with exit code 1 where a certificate is false, a gap is claimed that was not reached, a result is
+not finite, or a solve fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+from .problems import SET, case
+from .solves import BAD, Solves
+from .table import Record, table
+
+
+def run(number: int, optimum=None) -> Record:
+    """Return what the solves of one problem say; its truth is found here where it is not given."""
+    problem = case(number)
+    solves = Solves(problem, optimum or problem.exact.optimum())
+    return Record(
+        SET,
+        number,
+        problem.form,
+        problem.cone,
+        list(problem.features),
+        problem.condition,
+        problem.well_posed,
+        solves.judge.proved,
+        list(solves),
+    )
+
+
+def kept(path: Path) -> Iterator[Record]:
+    """Yield what a file holds of these problems; a line that was cut short is left out, and the file cut there."""
+    if not path.exists():
+        return
+    with path.open("r+", encoding="utf-8") as file:
+        while line := file.readline():
+            if not line.endswith("\n"):
+                file.seek(end)
+                file.truncate()
+                return
+            end = file.tell()
+            record = json.loads(line)
+            if record["set"] == SET:
+                yield Record.read(record)
+
+
+def count(record: Record) -> int:
+    """Return how many solves there were."""
+    return sum(said.verdict != "declined" for said in record.solves)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Work through the numbers until there are as many solves as asked for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--solves", type=int, default=100_000, help="how many solves there are to be in the file")
+    parser.add_argument("--out", type=Path, default=Path(".fuzz/solves.jsonl"), help="the file of what was solved")
+    parser.add_argument("--first", type=int, default=0, help="the first number")
+    parser.add_argument("--list", action="store_true", help="print the table of the file, and solve nothing")
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    records = {record.number: record for record in kept(options.out)}
+    done, number, started, here = sum(map(count, records.values())), options.first, perf_counter(), 0
+    with options.out.open("a", encoding="utf-8") as file:
+        while done < options.solves and not options.list:
+            if number not in records:
+                records[number] = record = run(number)
+                file.write(json.dumps(record._asdict()) + "\n")
+                file.flush()
+                done, here = done + count(record), here + count(record)
+                rate = here / (perf_counter() - started)
+                wrong = sum(said.verdict in BAD for said in record.solves)
+                if wrong:
+                    print(f"\nnumber {number}: {wrong} of {count(record)} solves are wrong", file=sys.stderr)
+                print(f"\r{done} of {options.solves} solves, {rate:.0f} per second", end="", file=sys.stderr, flush=True)
+            number += 1
+    print(file=sys.stderr)
+    found = sorted(records.values(), key=lambda record: record.number)
+    print(table(found))
+    return int(any(said.verdict in BAD for record in found for said in record.solves))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
