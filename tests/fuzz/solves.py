@@ -33,6 +33,9 @@ TRUSTED = 1e-12
 #: Sizes (|c|/|rows|)^{4/3} beyond which an optimum may be refused as no number of floating point.
 RANGE = 279.0
 
+#: Conditions of the rows from which on a form may be refused as not positive definite to rounding.
+SINGULAR = 1e13
+
 
 class Said(NamedTuple):
     """What one solve said, and whether it is true.
@@ -43,7 +46,7 @@ class Said(NamedTuple):
         The way in: solve, driver, few, float32, prepared, many, batch, certify.
     verdict : str
         true; false, overclaimed (converged above the gap), nonfinite, error: these must not be; refused (f* out of
-        range), declined (the method does not take such a problem).
+        range, rows dependent to rounding), declined (the method does not take such a problem).
     excess : float
         By how much of |f*| the certificate is on the wrong side of the truth: at most 0 where it is true.
     """
@@ -147,7 +150,7 @@ class Solves:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Other people's methods may look at points where f overflows.
-            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"quartbench\.forms\.plain|scipy\.")
+            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"quartbench\.forms\.plain|scipy\.|tests\.")
             for part in (self.well, self.methods, self.ways, self.prepared, self.many, self.batch):
                 yield from part()
 
@@ -160,7 +163,8 @@ class Solves:
     def well(self) -> Iterator[Said]:
         """Solve by ``auto``, and certify what it found."""
         found = []
-        yield from self.one("solve", "auto", "auto", WELL, keep=found)
+        most = 100_000 if self.case.well_posed else MOST
+        yield from self.one("solve", "auto", "auto", WELL, keep=found, max_iter=most)
         if found and found[0].status != "trivial":
             yield self.certified(found[0].x)
 
@@ -206,6 +210,8 @@ class Solves:
     def many(self) -> Iterator[Said]:
         """Solve for several multiples of c at once."""
         rel_gap, sides = self.gap(), list(self._sides(SIDES))
+        if not (self.case.well_posed or self.case.cone in ("free", "centred")):
+            return  # first-order methods without a limit on their iterations
         C = [c for _, c in sides]
         found, problem = self.attempt(lambda: qb.solve_many(self.problem.form, C, self.problem.cone, rel_gap=rel_gap))
         for j, (units, _) in enumerate(sides):
@@ -291,6 +297,8 @@ class Solves:
             if "f* must be a number of floating point" in str(error):
                 size = math.log10(np.abs(self.problem.c).max()) - math.log10(self.problem.form.magnitude)
                 return "refused" if abs(4.0 / 3.0 * size) > RANGE else "error"
+            if "not positive definite to rounding" in str(error):
+                return "refused" if self.case.condition > SINGULAR else "error"
             if re.search(r"\b(takes|needs?|is for) ", str(error)):
                 return "declined"
         return "error"
