@@ -18,6 +18,9 @@ from .problems import SET, case
 from .solves import BAD, Solves
 from .table import Record, table
 
+#: The truths of the first problems, for the tests.
+TRUTHS = Path(__file__).with_name("truths.json")
+
 
 def run(number: int, optimum=None) -> Record:
     """Return what the solves of one problem say; its truth is found here where it is not given."""
@@ -37,24 +40,32 @@ def run(number: int, optimum=None) -> Record:
 
 
 def kept(path: Path) -> Iterator[Record]:
-    """Yield what a file holds of these problems; a line that was cut short is left out, and the file cut there."""
-    if not path.exists():
-        return
-    with path.open("r+", encoding="utf-8") as file:
-        while line := file.readline():
-            if not line.endswith("\n"):
-                file.seek(end)
-                file.truncate()
-                return
-            end = file.tell()
-            record = json.loads(line)
-            if record["set"] == SET:
-                yield Record.read(record)
+    """Yield what a file holds of these problems; a line that was cut short is taken off."""
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    whole, end, cut = text.rpartition("\n")
+    if cut:
+        path.write_text(whole + end, encoding="utf-8")
+    for line in whole.splitlines():
+        record = json.loads(line)
+        if record["set"] == SET:
+            yield Record.read(record)
 
 
 def count(record: Record) -> int:
     """Return how many solves there were."""
     return sum(said.verdict != "declined" for said in record.solves)
+
+
+def wrong(record: Record) -> int:
+    """Return how many solves say what must not be."""
+    return sum(said.verdict in BAD for said in record.solves)
+
+
+def keep(numbers: range) -> None:
+    """Write the truths of problems, but for those that are planted."""
+    problems = {number: case(number).exact for number in numbers}
+    found = {number: exact.optimum().written() for number, exact in problems.items() if exact.planted is None}
+    TRUTHS.write_text(json.dumps(found, indent=0) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -64,7 +75,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(".fuzz/solves.jsonl"), help="the file of what was solved")
     parser.add_argument("--first", type=int, default=0, help="the first number")
     parser.add_argument("--list", action="store_true", help="print the table of the file, and solve nothing")
+    parser.add_argument("--keep", type=int, metavar="N", help="write the truths of the first N problems for the tests")
     options = parser.parse_args(arguments)
+    if options.keep is not None:
+        keep(range(options.keep))
+        return 0
     options.out.parent.mkdir(parents=True, exist_ok=True)
     records = {record.number: record for record in kept(options.out)}
     done, number, started, here = sum(map(count, records.values())), options.first, perf_counter(), 0
@@ -76,15 +91,16 @@ def main(arguments: list[str] | None = None) -> int:
                 file.flush()
                 done, here = done + count(record), here + count(record)
                 rate = here / (perf_counter() - started)
-                wrong = sum(said.verdict in BAD for said in record.solves)
-                if wrong:
-                    print(f"\nnumber {number}: {wrong} of {count(record)} solves are wrong", file=sys.stderr)
-                print(f"\r{done} of {options.solves} solves, {rate:.0f} per second", end="", file=sys.stderr, flush=True)
+                if wrong(record):
+                    print(f"\nnumber {number}: {wrong(record)} of {count(record)} solves are wrong", file=sys.stderr)
+                print(
+                    f"\r{done} of {options.solves} solves, {rate:.0f} per second", end="", file=sys.stderr, flush=True
+                )
             number += 1
     print(file=sys.stderr)
     found = sorted(records.values(), key=lambda record: record.number)
     print(table(found))
-    return int(any(said.verdict in BAD for record in found for said in record.solves))
+    return int(any(map(wrong, found)))
 
 
 if __name__ == "__main__":

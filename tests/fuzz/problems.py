@@ -156,7 +156,9 @@ def _graph(number, cone, features, rng) -> Case:
     if "scaled" in features:
         scale, c = scale * 10.0 ** rng.uniform(-SIZES, SIZES), c * 10.0 ** rng.uniform(-SIZES, SIZES)
     form = qb.GraphForm(points, coordinates, edges).scaled(scale)
-    exact = ExactRows(edge_rows(points, coordinates, form.edges), coordinates, c.ravel(), cone, scale=scale, shape=c.shape)
+    exact = ExactRows(
+        edge_rows(points, coordinates, form.edges), coordinates, c.ravel(), cone, scale=scale, shape=c.shape
+    )
     problem = qb.Problem(form, c, CONES[cone]())
     return Case(number, "graph", cone, features, 1.0, problem, exact, None)
 
@@ -243,8 +245,15 @@ def _planted(number, form, cone, large, rng) -> Case:
     c, x = np.ldexp(c, each), np.ldexp(_float(x, j - a), -each)
     if form == "float32":
         rows = rows.astype(np.float32)
-    made = _stated(number, form, cone, _with_size(features, large), rows, rank if form != "complex" else 1,
-                   c.view(complex) if form == "complex" else c)
+    made = _stated(
+        number,
+        form,
+        cone,
+        _with_size(features, large),
+        rows,
+        rank if form != "complex" else 1,
+        c.view(complex) if form == "complex" else c,
+    )
     made.exact.planted = made.exact.value(x)
     return made
 

@@ -150,7 +150,9 @@ class Solves:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             # Other people's methods may look at points where f overflows.
-            warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"quartbench\.forms\.plain|scipy\.|tests\.")
+            warnings.filterwarnings(
+                "ignore", category=RuntimeWarning, module=r"quartbench\.forms\.plain|scipy\.|tests\."
+            )
             for part in (self.well, self.methods, self.ways, self.prepared, self.many, self.batch):
                 yield from part()
 
@@ -238,7 +240,9 @@ class Solves:
             batch = _given(found, problem)
             status = "converged" if batch.success[j] else "stalled"
             numbers = (float(numbers[j]) for numbers in (batch.fun, batch.lower_bound, batch.gap))
-            return qb.Result(zip(("x", "status", "fun", "lower_bound", "gap"), (batch.x[j], status, *numbers), strict=True))
+            return qb.Result(
+                zip(("x", "status", "fun", "lower_bound", "gap"), (batch.x[j], status, *numbers), strict=True)
+            )
 
         for j, units in enumerate(variants):
             yield self.said("batch", "batch", "auto", rel_gap, lambda j=j: result(j), units)[0]
@@ -249,7 +253,10 @@ class Solves:
         """Solve once; in the metric ``auto`` where another is declined."""
         for name in dict.fromkeys((metric, "auto")):
             said, result = self.said(
-                how, solver, name, rel_gap,
+                how,
+                solver,
+                name,
+                rel_gap,
                 lambda name=name: qb.solve(self.problem, solver, name, rel_gap=rel_gap, **options),
             )
             if said.verdict != "declined":
@@ -265,13 +272,11 @@ class Solves:
             verdict = self._kind(problem)
             return Said(how, solver, metric, rel_gap, "", math.inf, verdict, -math.inf, repr(problem)), None
         x = self.problem.form.flat(result.x)
-        judged = self.judge.verdict(
-            x, result.fun, result.lower_bound, result.gap, result.status, rel_gap, units
-        )
+        judged = self.judge.verdict(x, result.fun, result.lower_bound, result.gap, result.status, rel_gap, units)
         return Said(how, solver, metric, rel_gap, result.status, float(result.gap), *judged), result
 
     def certified(self, x: np.ndarray) -> Said:
-        """Return what ``certify`` says of a point: it moves it along its ray first, so bounds on f* are all to judge."""
+        """Return what ``certify`` says of a point, which it moves along its ray first: its bounds on f* are judged."""
         found, problem = self.attempt(lambda: qb.certify(self.problem, x))
         if problem is not None:
             return Said("certify", "none", "auto", 0.0, "", math.inf, self._kind(problem), -math.inf, repr(problem))

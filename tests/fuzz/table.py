@@ -97,7 +97,10 @@ def table(records: list[Record]) -> str:
         lines.append([*key, *found[key].cells()])
     widths = [max(len(line[k]) for line in lines) for k in range(len(HEAD))]
     text = [
-        "  ".join(cell.ljust(width) if k < 2 else cell.rjust(width) for k, (cell, width) in enumerate(zip(line, widths, strict=True)))
+        "  ".join(
+            cell.ljust(width) if k < 2 else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
         for line in lines
     ]
     return "\n".join([*text, "", *well_posed(records), *bad(records)])
