@@ -75,6 +75,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(".fuzz/solves.jsonl"), help="the file of what was solved")
     parser.add_argument("--first", type=int, default=0, help="the first number")
     parser.add_argument("--list", action="store_true", help="print the table of the file, and solve nothing")
+    parser.add_argument(
+        "--again", action="store_true", help="solve again what went wrong, and what auto did not certify"
+    )
     parser.add_argument("--keep", type=int, metavar="N", help="write the truths of the first N problems for the tests")
     options = parser.parse_args(arguments)
     if options.keep is not None:
@@ -82,6 +85,10 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     options.out.parent.mkdir(parents=True, exist_ok=True)
     records = {record.number: record for record in kept(options.out)}
+    if options.again:
+        records = {number: record for number, record in records.items() if not (wrong(record) or record.short())}
+        lines = "".join(json.dumps(record._asdict()) + "\n" for record in records.values())
+        options.out.write_text(lines, encoding="utf-8")
     done, number, started, here = sum(map(count, records.values())), options.first, perf_counter(), 0
     with options.out.open("a", encoding="utf-8") as file:
         while done < options.solves and not options.list:

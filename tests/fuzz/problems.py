@@ -18,7 +18,7 @@ from tests.kernels.plain import edge_rows, embedding
 from .exactly import Exact, ExactGram, ExactRows
 
 #: The problems that numbers stand for.
-SET = 1
+SET = 2
 
 #: Forms with their shares, and the cones that they take.
 FORMS = {
@@ -39,7 +39,7 @@ FEATURES = ("units", "dominant", "dependent", "conditioned", "polar", "scaled")
 #: One problem of so many is a large one.
 LARGE = 25
 
-#: Powers of ten of the sizes of rows and c; rows in single precision have a smaller range.
+#: Powers of ten of the largest entries of rows and c; rows in single precision have a smaller range.
 SIZES, SINGLE_SIZES = 150.0, 25.0
 
 
@@ -113,10 +113,15 @@ def _rows(number, form, cone, features, rng) -> Case:
         rows, c = _hostile(feature, rows, c, cone, rng)
     if "scaled" in features:
         most = SINGLE_SIZES if form == "float32" else SIZES
-        rows, c = rows * 10.0 ** rng.uniform(-most, most), c * 10.0 ** rng.uniform(-SIZES, SIZES)
+        rows, c = _sized(rows, most, rng), _sized(c, SIZES, rng)
     if form == "float32":
         rows = rows.astype(np.float32)
     return _stated(number, form, cone, features, rows, rank, c)
+
+
+def _sized(array: np.ndarray, most: float, rng: np.random.Generator) -> np.ndarray:
+    """Return an array whose largest entry is a power of ten between ±most."""
+    return array / np.abs(array).max() * 10.0 ** rng.uniform(-most, most)
 
 
 def _gaussian(form: str, shape: Any, rng: np.random.Generator) -> np.ndarray:

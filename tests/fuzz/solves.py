@@ -27,6 +27,9 @@ MOST = 300
 #: Solves by methods drawn at random, right-hand sides of one form, problems of a batch.
 METHODS, SIDES, BATCH = 5, 5, 8
 
+#: The condition of rows up to which ``solve_many`` is asked for more than its lockstep: that takes its time on worse.
+MILD = 1e3
+
 #: How far what is taken on trust (products of operators) may be from the truth, relative to f*.
 TRUSTED = 1e-12
 
@@ -212,8 +215,8 @@ class Solves:
     def many(self) -> Iterator[Said]:
         """Solve for several multiples of c at once."""
         rel_gap, sides = self.gap(), list(self._sides(SIDES))
-        if not (self.case.well_posed or self.case.cone in ("free", "centred")):
-            return  # first-order methods without a limit on their iterations
+        if self.case.cone not in ("free", "centred") and not (self.case.well_posed and self.case.condition <= MILD):
+            return  # one after another, without a limit on their iterations
         C = [c for _, c in sides]
         found, problem = self.attempt(lambda: qb.solve_many(self.problem.form, C, self.problem.cone, rel_gap=rel_gap))
         for j, (units, _) in enumerate(sides):

@@ -27,10 +27,13 @@ class Record(NamedTuple):
         """Return the record of a line of JSON."""
         return cls(**{**line, "solves": [Said(*said) for said in line["solves"]]})
 
-    def certified_well(self) -> bool | None:
-        """Say whether ``auto`` certified the gap that well-posed problems must reach; None where f* is out of range."""
-        first = self.solves[0]
-        return None if first.verdict == "refused" else first.gap <= WELL
+    def judged(self) -> bool:
+        """Say whether ``auto`` must have certified it: it is well-posed, and f* in range."""
+        return self.well_posed and self.solves[0].verdict != "refused"
+
+    def short(self) -> bool:
+        """Say whether ``auto`` did not certify the gap that it must reach."""
+        return self.judged() and not self.solves[0].gap <= WELL
 
 
 class Count:
@@ -110,11 +113,10 @@ def well_posed(records: list[Record]) -> list[str]:
     """Return lines on well-posed problems, those that are proved and those taken on trust apart."""
     lines = []
     for proved in (True, False):
-        judged = [record for record in records if record.well_posed and record.proved == proved]
-        judged = [(record, record.certified_well()) for record in judged if record.certified_well() is not None]
+        judged = [record for record in records if record.judged() and record.proved == proved]
         if not judged:
             continue
-        short = [record.number for record, reached in judged if not reached]
+        short = [record.number for record in judged if record.short()]
         share = 100.0 * (1.0 - len(short) / len(judged))
         lines.append(
             f"well-posed problems{'' if proved else ' by products alone, taken on trust,'} certified to {WELL:.0e} by "

@@ -44,9 +44,9 @@ def test_of_two_thousand_hostile_solves_none_is(verdict, records):
 
 
 def test_every_well_posed_problem_is_certified_to_ten_digits(records):
-    posed = [record for record in records if record.well_posed and record.proved]
+    posed = [record for record in records if record.judged() and record.proved]
     assert len(posed) >= 40
-    assert [record.number for record in posed if record.certified_well() is False] == []
+    assert [record.number for record in posed if record.short()] == []
 
 
 def test_most_solves_converge_and_few_are_refused(records):
