@@ -78,7 +78,7 @@ class HomNewtonCG(Solver):
 def newton_cg(plane: Plane, metric: Metric, y: Evaluated, forcing: float, products: int, watch=None):
     """Yield the iterates after y; ``watch`` sees the conjugate gradients, and says how many products they may take."""
     progress, before, solve, free_before = Progress(), 0.0, None, None
-    while True:
+    while y.rho > 0.0:  # it is zero where all of y is rounding, as c may be beside translations of a graph
         r = residual(y, plane.c)
         free = plane.free(y, r)
         if solve is None or (free is not None and (free != free_before).any()):
