@@ -15,8 +15,9 @@ import quartbench as qb
 from quartbench.precondition import METRICS
 from quartbench.solvers import solvers
 
+from .cases import CONES, Case
 from .exactly import Exact, Optimum, power_of_two
-from .problems import CONES, SET, Case
+from .problems import SET
 
 #: Gaps that are asked for, and the one that well-posed problems must be certified to by ``auto``.
 GAPS, WELL = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12), 1e-10

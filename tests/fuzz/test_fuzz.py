@@ -13,8 +13,9 @@ from quartbench.precondition import METRICS
 from quartbench.solvers import solvers
 
 from .__main__ import TRUTHS, count, main, run
+from .cases import CONES
 from .exactly import Exact, Integers, Optimum
-from .problems import CONES, FEATURES, FORMS, case
+from .problems import FEATURES, FORMS, case
 from .solves import BAD, Judge, Units
 from .table import Record, table, well_posed
 
