@@ -34,8 +34,9 @@ MILD = 1e3
 #: How far what is taken on trust (products of operators) may be from the truth, relative to f*.
 TRUSTED = 1e-12
 
-#: Sizes (|c|/|rows|)^{4/3} beyond which an optimum may be refused as no number of floating point.
-RANGE = 279.0
+#: Powers of ten of (|c|/|rows|)^{4/3} beyond which an optimum may be refused as no number of floating point; it is 280
+#: in the package, less what the other units of a problem may add.
+RANGE = 268.0
 
 #: Conditions of the rows from which on a form may be refused as not positive definite to rounding.
 SINGULAR = 1e13
