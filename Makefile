@@ -23,7 +23,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help report test bench gate lint clean
+.PHONY: help report test fuzz bench gate lint clean
 
 help: ## list the targets (the default)
 	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
@@ -39,6 +39,9 @@ test: $(ALL) ## compile the kernels, then run the tests
 	@echo "test: compiling the kernels, then pytest"
 	@$(RUN) -m quartbench warmup
 	@$(RUN) -m pytest $(ARGS)
+
+fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (ARGS='--solves 100000'); goes on if stopped
+	@$(RUN) -m tests.fuzz $(ARGS)
 
 # What has a result is not measured again. The large tier has been skipped before, which counts as one, so it runs anew.
 SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench Large,--skip-existing)
@@ -60,9 +63,9 @@ lint: $(ALL) ## check the code and its format with ruff
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
 
-clean: ## remove .venv, asv's files, reports of `make report`, caches and build outputs
-	@echo "clean: removing $(VENV), .asv, .report, caches and build outputs"
-	@rm -rf $(VENV) .asv .report .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+clean: ## remove .venv, asv's files, reports of `make report`, solves of `make fuzz`, caches and build outputs
+	@echo "clean: removing $(VENV), .asv, .report, .fuzz, caches and build outputs"
+	@rm -rf $(VENV) .asv .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
 	@rm -rf .coverage .coverage.* coverage.xml htmlcov
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -129,7 +129,8 @@ def solve_batch(
     if not (cone.whole or nonnegative):
         raise ProblemError(f"solve_batch takes the whole space and the orthant, found {cone!r}")
     found = newton_batch(rows, C, rank, nonnegative, rel_gap, whole_number(max_iter, "max_iter"))
-    batch = Batch(found.x, found.upper, found.lower, found.gap, found.iterations, found.gap <= rel_gap)
+    reached = (found.gap <= rel_gap) & (REPRESENTABLE[0] < -found.upper) & (-found.lower < REPRESENTABLE[1])
+    batch = Batch(found.x, found.upper, found.lower, found.gap, found.iterations, reached)
     for j in np.flatnonzero(~batch.success):
         one = solve(Problem(StackedForm(rows[j], rank), C[j], cone), rel_gap=rel_gap)
         batch.x[j], batch.fun[j], batch.lower_bound[j] = one.x, one.fun, one.lower_bound

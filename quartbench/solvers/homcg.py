@@ -61,7 +61,7 @@ class HomCG(Solver):
         r_before = free_before = None
         fresh = y.rho
         d, size_before, t, count = np.zeros_like(start), 1.0, 1.0, 0
-        while True:
+        while y.rho > 0.0:  # it is zero where all of y is rounding, as c may be beside translations of a graph
             r = residual(y, c) / y.rho
             free = plane.free(y, r)
             if count == 0 or (free is not None and (free != free_before).any()):

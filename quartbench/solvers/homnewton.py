@@ -45,7 +45,7 @@ class HomNewton(Solver):
         form, plane, progress = problem.form, Plane(problem), Progress()
         y = evaluate(form, start)
         yield first(y, plane.c)
-        while True:
+        while y.rho > 0.0:  # it is zero where all of y is rounding, as c may be beside translations of a graph
             r = residual(y, plane.c)
             e = problem.cone.newton_direction(form.dense_hessian(y.point, y.image), r, y.point)
             decrement = newton_decrement(y, r, e)

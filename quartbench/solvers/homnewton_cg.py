@@ -92,14 +92,14 @@ def newton_cg(
     """
     progress, before, solve, free_before = Progress(), 0.0, None, None
     ratio = rate = 0.0  # of the decrement to ⟨r,B⁻¹r⟩/ρ, and of what a product leaves
-    while True:
+    while y.rho > 0.0:  # it is zero where all of y is rounding, as c may be beside translations of a graph
         r = residual(y, plane.c)
         free = plane.free(y, r)
         if solve is None or (free is not None and (free != free_before).any()):
             solve, free_before = plane.solver(metric, free), free
         deflated = solve if plane.bounded else along(y, solve)
         z = deflated(r)
-        size = float(r @ z)
+        size = max(float(r @ z), 0.0)  # where r is all rounding (c almost a translation of a graph) it may fall below
         share = min(forcing, max(math.sqrt(size / before), SMALLEST_SHARE)) if before > 0.0 else forcing
         before = size
         if last is not None and ratio > 0.0:

@@ -207,7 +207,7 @@ class _Block:
         E = np.zeros_like(R)
         rest, Z = R.copy(), self._solve(R)
         P = Z.copy()
-        rz = size = np.einsum("ij,ij->j", rest, Z)
+        rz = size = np.maximum(np.einsum("ij,ij->j", rest, Z), 0.0)
         share = np.full(size.size, 0.5)
         known = before > 0.0
         share[known] = np.clip(np.sqrt(size[known] / before[known]), SMALLEST_SHARE, 0.5)
@@ -217,7 +217,9 @@ class _Block:
             T = self._image(P, active[live])
             along = (S * T).sum(axis=1, keepdims=True)
             HP = self._adjoint(4.0 * Q * T + 8.0 * S * along, active[live])
-            step = rz / np.einsum("ij,ij->j", P, HP)
+            curvature = np.einsum("ij,ij->j", P, HP)
+            # None along nothing: a column whose residual is zero to the last bit is solved.
+            step = np.divide(rz, curvature, out=np.zeros_like(rz), where=curvature > 0.0)
             E[:, live] += step * P
             rest -= step * HP
             Z = self._solve(rest)

@@ -80,8 +80,10 @@ def minimiser(line: list[float], limit: float = math.inf) -> float:
     # Newton's step from 0: as long as t, in whatever unit the direction is.
     low, high = 0.0, min((-0.5 * c1 / c2 if c2 > 0.0 else 1.0) or 1.0, limit)
     while slope(high) < 0.0:
-        if high == limit or high > 1e300:
+        if high == limit:
             return high
+        if high > 1e300:  # ρ grows along every line: one without curvature is all rounding
+            return 0.0
         low, high = high, min(2.0 * high, limit)
     t = high
     for _ in range(100):  # Newton's method, halving the bracket where it leaves it

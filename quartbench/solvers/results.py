@@ -38,7 +38,8 @@ class History:
         self.passes = np.asarray(passes, dtype=np.int64)
         self.seconds = np.asarray(seconds, dtype=float)
         values = np.asarray(values, dtype=float)
-        self.value = f_scale * values
+        with np.errstate(over="ignore"):  # methods may look at points where f is out of range
+            self.value = f_scale * values
         self.gap = np.full(len(values), np.nan)
         if np.isfinite(lower):
             descending = values < 0.0

@@ -66,15 +66,15 @@ def hostile(seed, kind=None, cone=None):
 
 
 def truth(rows, rank, c, cone):
-    """Return f* of min ρ(x) − ⟨c,x⟩ over the cone, for small dense rows given in floating point."""
+    """Return f* of min ρ(x) − ⟨c,x⟩ over the cone, for small dense rows in floating point, or numbers of mpmath."""
     with mp.workdps(DIGITS):
-        m = [[mpf(float(entry)) for entry in row] for row in rows]
+        m = [[_number(entry) for entry in row] for row in rows]
         # Units of one per column (of one in all on the second-order cone), and of one for c: only the start needs them.
         columns = [mpmath.sqrt(sum(row[j] ** 2 for row in m)) for j in range(len(m[0]))]
         if cone == "second-order":
             columns = [max(columns)] * len(columns)
         m = [[row[j] / columns[j] for j in range(len(columns))] for row in m]
-        b = [mpf(float(entry)) / columns[j] for j, entry in enumerate(c)]
+        b = [_number(entry) / columns[j] for j, entry in enumerate(c)]
         size = mpmath.sqrt(sum(entry**2 for entry in b))
         b = [entry / size for entry in b]
         x, optimum, error = _solve(m, rank, b, cone)
@@ -89,6 +89,10 @@ def value(rows, rank, c, x):
         m = [[mpf(float(entry)) for entry in row] for row in rows]
         x = [mpf(float(entry)) for entry in x]
         return _rho(_image(m, x), rank) - sum(mpf(float(a)) * b for a, b in zip(c, x, strict=True))
+
+
+def _number(entry):
+    return entry if isinstance(entry, mpf) else mpf(float(entry))
 
 
 def _image(m, x):

@@ -155,3 +155,11 @@ def test_an_optimum_out_of_range_is_refused():
     assert math.isfinite(prepared.REPRESENTABLE[1])
     with pytest.raises(ProblemError, match=r"f\* must be a number of floating point"):
         qb.solve(qb.Problem(qb.StackedForm(1e-150 * np.eye(2)), [1e100, 1.0]))
+
+
+@pytest.mark.parametrize(("rows", "c"), [(1e-130, 1e120), (1e130, 1e-120)])
+def test_a_batch_with_an_optimum_out_of_range_is_refused(rows, c):
+    drawn = np.random.default_rng(0).standard_normal((3, 6, 2))
+    for cone in (qb.Free(), qb.Orthant()):
+        with pytest.raises(ProblemError, match=r"f\* must be a number of floating point"):
+            qb.solve_batch(rows * drawn, np.full((3, 2), c), cone, rel_gap=1e-4)

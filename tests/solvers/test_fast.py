@@ -8,7 +8,7 @@ import pytest
 from quartbench import instances, testing
 from quartbench.cones import Free, Orthant
 from quartbench.errors import ProblemError
-from quartbench.forms import GraphForm, StackedForm
+from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances.planted import plant_at
 from quartbench.metrics import Diagonal
 from quartbench.model import Problem
@@ -329,6 +329,26 @@ def test_small_graphs(name, points, d):
     assert result.status == "converged"
     assert np.abs(result.x.mean(axis=0)).max() <= 1e-12
     assert result.x.reshape(-1) == pytest.approx(problem.solution, abs=1e-3)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_c_almost_a_translation_of_a_graph(name):
+    # What is left of c is rounding, whose squared norm in a metric came out negative.
+    form = GraphForm(5, 2, [(0, 1), (1, 2), (2, 3), (3, 4), (0, 3)])
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        result = solve(Problem(form, rng.standard_normal(2) + 1e-14 * rng.standard_normal((5, 2))), name, rel_gap=1e-8)
+        assert result.fun < 0.0
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_one_complex_term(name):
+    # The second iterate is the solution to the last bit: searches from there went to 1e300.
+    for seed in range(8):
+        q, c = np.random.default_rng(seed).standard_normal(4).view(complex)
+        result = solve(Problem(ComplexForm([[q]]), [c]), name, rel_gap=1e-10)
+        assert result.status == "converged"
+        assert result.fun == pytest.approx(-3.0 * (abs(c) / (4.0 * abs(q))) ** (4.0 / 3.0), rel=1e-9)
 
 
 @pytest.mark.parametrize("name", FAST)

@@ -53,6 +53,12 @@ def test_minimiser_stays_where_there_is_no_descent():
     assert minimiser([1.0, math.nan, 1.0, 0.0, 1.0]) == 0.0
 
 
+def test_minimiser_stays_on_a_line_that_rounding_left_without_curvature():
+    # It went to 1e300 once: the images of two points that differ by rounding were the same, their slope was not.
+    assert minimiser([1.0, -1e-33, 0.0, 0.0, 0.0]) == 0.0
+    assert minimiser([1.0, -1e-33, 0.0, 0.0, 0.0], 2.0) == 2.0
+
+
 def started(form, rng, cone=None):
     """Return a problem with a point y of its cone, evaluated, and its residual."""
     c = np.abs(rng.standard_normal(form.dim)) + 0.1

@@ -106,6 +106,16 @@ def test_many_where_terms_vanish_at_the_solution():
     check(StackedForm(np.eye(30)), right, solve_many(StackedForm(np.eye(30)), right, rel_gap=1e-9))
 
 
+def test_columns_that_are_solved_to_the_last_bit_stay_so():
+    # The residual of one was zero while others went on: its direction was 0/0, and its x NaN.
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        form, c = StackedForm(rng.standard_normal((10, 2))), rng.standard_normal(2)
+        for result in solve_many(form, [sign * 8.0**k * c for k in (-3, 0, 2) for sign in (1.0, -1.0)], rel_gap=1e-12):
+            assert result.status == "converged"
+            assert np.isfinite(result.x).all()
+
+
 def test_good_starts_are_used_and_bad_ones_not():
     form = StackedForm(ROWS)
     cold = solve_many(form, C, rel_gap=1e-9)
