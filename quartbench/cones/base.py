@@ -63,6 +63,8 @@ class Cone:
         Whether K is the whole space.
     directions : bool
         Whether Newton's directions stay inside, by ``free``, ``limit`` and ``newton_direction``.
+    models : bool
+        Whether at least ``newton_direction`` and ``limit`` do: enough for a method with dense Hessians.
     """
 
     name: ClassVar[str] = "cone"
@@ -70,6 +72,7 @@ class Cone:
     subspace: ClassVar[bool] = False
     whole: ClassVar[bool] = False
     directions: ClassVar[bool] = False
+    models: ClassVar[bool] = False
 
     def project(self, x: np.ndarray, metric: Metric) -> np.ndarray:
         """Return the projection of x onto K in the norm of ``metric``: argmin ‖y − x‖_B over y ∈ K."""

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from quartbench.errors import ProblemError
 from quartbench.kernels import exact, projections
 from quartbench.linalg.known import U, exactly, raised, up
+from quartbench.linalg.quadratic import second_order_minimiser
+from quartbench.metrics import Cholesky
 
 from .base import Cone, Conic, register_cone, rms
 
@@ -20,6 +22,7 @@ class SecondOrder(Cone):
     """The second-order cone {(s, v) : ‖v‖ ≤ s}, in a metric that is a multiple of the identity."""
 
     name = "second-order"
+    models = True
 
     def bind(self, form):
         """Raise for points that are not real vectors of length 2 or more."""
@@ -82,6 +85,24 @@ class SecondOrder(Cone):
     def mirror(self, x):
         """Return (1, −1, …, −1)."""
         return np.where(np.arange(x.size) == 0, 1.0, -1.0)
+
+    def limit(self, point, h):
+        """Return the first root of ⟨x,Jx⟩ along the line, J = diag(1, −1, …)."""
+        a, b, c = (float(u[0] * v[0] - u[1:] @ v[1:]) for u, v in ((h, h), (point, h), (point, point)))
+        c = max(c, 0.0)
+        if b >= 0.0 and a >= 0.0:
+            return math.inf
+        root = math.sqrt(max(b * b - a * c, 0.0))
+        # The smaller positive root of at² + 2bt + c, without cancellation.
+        if b < 0.0:
+            return c / (root - b) if b * b >= a * c else math.inf
+        return (b + root) / -a
+
+    def newton_direction(self, hessian, r, point):
+        """Return the minimiser of the model over the cone; where H is singular to rounding, that of the whole space."""
+        matrix = np.tril(hessian) + np.tril(hessian, -1).T
+        found = second_order_minimiser(matrix, r + matrix @ point)
+        return Cholesky.regularised(hessian).solve(r) if found is None else found - point
 
     def inequality(self):
         """Return s − ‖v‖ and its gradient."""

@@ -134,7 +134,8 @@ def second_order_slice(y, c):
             low, f_low = t, f
         else:
             high, f_high = t, f
-    t = low if abs(f_low) < abs(f_high) else high
+    # Where the projection is zero ⟨c,·⟩ is too, f is −1, and no multiple of it is on the slice.
+    t = low if f_low > -1.0 and abs(f_low) < abs(f_high) else high
     z = second_order(y + t * c)
     return z * (1.0 / _dot(c, z))
 

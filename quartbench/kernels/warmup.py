@@ -79,6 +79,9 @@ def _sparse() -> Iterator[Task]:
     yield _task(sparse.adjoint_parallel, *csr, 3, s, 2 * bounds)
     yield _task(sparse.column_squares, *csr, 3, s)
     yield _task(sparse.column_squares_parallel, *csr, 3, s, 2 * bounds)
+    for dtype in (np.float32, np.float64):
+        pairs = (matrix.data.astype(dtype), matrix.indices, matrix.indptr, np.zeros((3, 3), dtype=dtype))
+        yield _task(sparse.add_pairs, *pairs, of=np.dtype(dtype).name)
     yield _task(sparse.evaluate, *csr, 3, 2, x)
     yield _task(sparse.evaluate_parallel, *csr, 3, 2, x, bounds)
     yield _task(sparse.hessian_product, *csr, 3, 2, x, s, False, x)

@@ -1,13 +1,21 @@
-"""How is a convex quadratic minimised above bounds? By block principal pivoting on the coordinates that are free."""
+"""How is a convex quadratic minimised in a cone? Above bounds by block pivoting, in the ice-cream cone by one root."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy.linalg
+from scipy.optimize import brentq
+
+from .known import U
 
 #: Exchanges of whole blocks that may fail to reduce the number of wrong coordinates before single ones are exchanged.
 PIVOTS = 3
+
+#: How near to a pole a root is looked for, and how far from it.
+EDGE, FAR = 1e-15, 1e200
 
 #: Multipliers below this share of the largest gradient are rounding.
 ROUNDING = 1e-15
@@ -49,3 +57,58 @@ def bounded_minimiser(
             wrong[: np.flatnonzero(wrong)[-1]] = False
         free ^= wrong
     return np.maximum(e, -point)
+
+
+def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """Return the minimiser of ½⟨x,Hx⟩ − ⟨q,x⟩ over {‖v‖ ≤ s}; None where H is not definite to rounding.
+
+    Where H⁻¹q is outside, (H − λJ)x = q and ⟨x,Jx⟩ = 0 for J = diag(1, −1, …) and a λ > 0. With H = LLᵀ and L⁻¹JL⁻ᵀ =
+    QΛQᵀ, which has one positive eigenvalue Λ₊, and b = QᵀL⁻¹q,
+
+        x = L⁻ᵀQ (I − λΛ)⁻¹b,   ⟨x,Jx⟩ = Σ Λᵢbᵢ²/(1 − λΛᵢ)².
+
+    The eigenvector of Λ₊ is in the cone or its negative, so let it be in the cone: x is where b₊/(1 − λΛ₊) > 0, which
+    says on which side of 1/Λ₊ the root is. The difference of the roots of the positive term and of the rest changes
+    its sign there once.
+
+    Parameters
+    ----------
+    matrix : array of shape (n, n)
+        H, positive semidefinite; its lower triangle counts.
+    q : array of shape (n,)
+    """
+    n = len(q)
+    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    scaled = np.tril(matrix) / roots / roots[:, None]
+    try:
+        lower = scipy.linalg.cholesky(scaled + np.tril(scaled, -1).T + n * ROUNDING * np.eye(n), lower=True)
+    except np.linalg.LinAlgError:
+        return None
+    half = scipy.linalg.solve_triangular(lower, np.diag(1.0 / roots), lower=True)  # L⁻¹ in the units of x
+    values, vectors = scipy.linalg.eigh((half * np.where(np.arange(n) == 0, 1.0, -1.0)) @ half.T)
+    basis = half.T @ vectors
+    basis[:, -1] *= math.copysign(1.0, basis[0, -1])
+    b, sizes = basis.T @ q, np.sqrt(np.abs(values))
+    largest = float(values[-1])
+    if not largest > 0.0:
+        return None
+
+    def excess(multiplier: float) -> float:
+        parts = sizes * b / (1.0 - multiplier * values)
+        return abs(parts[-1]) - float(np.linalg.norm(parts[:-1]))
+
+    if b[-1] > 0.0:
+        if excess(0.0) >= 0.0:
+            return basis @ b
+        ends = 0.0, (1.0 - EDGE) / largest
+    else:
+        if abs(b[-1]) / sizes[-1] >= np.linalg.norm(b[:-1] / sizes[:-1]):
+            return np.zeros(n)  # q is in the polar cone
+        low = (1.0 + EDGE) / largest
+        high = 2.0 * low
+        while excess(high) > 0.0 and high < FAR / largest:
+            high *= 4.0
+        ends = low, high
+    if not excess(ends[0]) * excess(ends[1]) < 0.0:
+        return None
+    return basis @ (b / (1.0 - brentq(excess, *ends, xtol=1e-300, rtol=8.0 * U, maxiter=500) * values))

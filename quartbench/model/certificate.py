@@ -126,7 +126,8 @@ def _require_inside(problem: Problem, x: np.ndarray) -> None:
     """Raise for a point outside the cone: f at the point next to it is that of another."""
     if problem.cone.whole or not problem.form.cone.whole:  # where ρ does not see what is outside, nor does f
         return
-    distance, norm = np.linalg.norm(x - problem.cone.euclidean(x)), np.linalg.norm(x)
+    near = x / (float(np.abs(x).max()) or 1.0)  # squares of 1e±160 would leave the range
+    distance, norm = np.linalg.norm(near - problem.cone.euclidean(near)), np.linalg.norm(near)
     if distance > NEAR * norm:
         raise ProblemError(
             f"x must lie in the cone {problem.cone!r}, found it outside by {distance / norm:.2g} of its norm"

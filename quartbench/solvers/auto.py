@@ -47,6 +47,9 @@ SAVED, AGAIN = 4.0, 0.8
 #: on so many rows for each unknown, by what is missing.
 UNEVEN, FEW_ROWS = 24.0, 3.0
 
+#: The share of c in the cone below which it is almost in the polar one.
+POLAR = 1e-4
+
 #: Share of their mean that is added to the weights of the terms in it.
 SMOOTHING = 0.1
 
@@ -74,8 +77,8 @@ class Auto(Solver):
 
     Algorithm
     ---------
-    - a cone without directions: ``accel-homgd``;
     - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call;
+    - a cone without directions: ``accel-homgd``;
     - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes, of a sample of the
       terms where they are many; else without a factor, until the Ritz values of a run of conjugate gradients promise
       that B⁽⁰⁾ pays for itself; and then in the Hessian on the way, where directions still take many products.
@@ -111,10 +114,11 @@ class Auto(Solver):
     def planned(self, problem, metric, rel_gap):
         """Return the method chosen, with the reason."""
         form, cone = problem.form, problem.cone
+        small = form.dim <= SMALL and form.hessian_cost() <= CHEAP and isinstance(form, TermForm)
+        if small and (cone.directions or (cone.models and not near_polar(problem))):
+            return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
         if not cone.directions:
             return Chosen(AccelHomGD(), f"accel-homgd, as the cone is {cone.name}")
-        if form.dim <= SMALL and form.hessian_cost() <= CHEAP and isinstance(form, TermForm):
-            return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
         if not isinstance(form, TermForm):
             why = "as no metric is better on this form"
         elif partial(metric):
@@ -144,6 +148,11 @@ class Chosen(Solver):
     def iterates(self, problem, metric, start):
         """Yield the iterates of the method."""
         return self.method.iterates(problem, metric, start)
+
+
+def near_polar(problem: Problem) -> bool:
+    """Say whether c is almost in the polar cone: ⟨c,y⟩ is then a small difference, and steps on a slice lose less."""
+    return float(np.linalg.norm(problem.cone.euclidean(problem.c))) <= POLAR * float(np.linalg.norm(problem.c))
 
 
 class AdaptiveNewton(Solver):

@@ -14,14 +14,14 @@ class HomNewton(Solver):
 
     Problem
     -------
-    min ρ(y) over y ∈ K, ⟨c,y⟩ = 1, on free space, the centred subspace or the orthant.
+    min ρ(y) over y ∈ K, ⟨c,y⟩ = 1, on free space, the centred subspace, the orthant or the second-order cone.
 
     Algorithm
     ---------
     1. H = ρ''(y) = Σ 4qᵢBᵢ + 8Bᵢyyᵀ Bᵢ by BLAS-3 on row blocks; factor it.
     2. e = H⁻¹r with r = 4ρ(y)c − ∇ρ(y): as Hy = 3∇ρ(y), span{y, e} = span{y, H⁻¹c}, and y + e is Newton's step on f.
     3. y ← the best point of span{y, e}, exactly (a cubic): at least as good as Newton's step at any scale. On the
-       orthant, e minimises the quadratic model over y + e ≥ 0.
+       orthant and the second-order cone, e minimises the quadratic model over y + e ∈ K.
 
     Guarantee
     ---------
@@ -37,7 +37,7 @@ class HomNewton(Solver):
 
     def prepare(self, problem, metric):
         """Raise for cones without directions and forms without a dense Hessian."""
-        require_directions(problem, self.name)
+        require_directions(problem, self.name, dense=True)
         problem.form.require_dense()
 
     def iterates(self, problem, metric, start):

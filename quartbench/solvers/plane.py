@@ -30,9 +30,9 @@ ROUNDING = 1e-15
 PATIENCE = 3
 
 
-def require_directions(problem: Problem, method: str) -> None:
-    """Raise for cones in which the fast methods have no directions."""
-    if not problem.cone.directions:
+def require_directions(problem: Problem, method: str, dense: bool = False) -> None:
+    """Raise for cones in which the fast methods have no directions; those with ``dense`` Hessians have more."""
+    if not (problem.cone.directions or (dense and problem.cone.models)):
         raise ProblemError(
             f"the solver {method!r} takes cones with directions (free, centred, orthant), found "
             f"{problem.cone.name!r}; take 'accel-homgd'"

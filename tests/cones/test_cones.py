@@ -11,6 +11,8 @@ from scipy.optimize import brentq
 from quartbench.cones import CONES, Centred, Free, Orthant, SecondOrder
 from quartbench.forms import GramForm, GraphForm, StackedForm
 from quartbench.metrics import Cholesky, Diagonal, Identity, Laplacian
+from quartbench.model import Problem
+from quartbench.solvers import solve
 from tests.forms.random_forms import SEEDS, connected_edges
 from tests.kernels import plain
 
@@ -393,3 +395,11 @@ def test_a_matrix_orthant_needs_no_special_care():
     assert isinstance(Centred().bind(form), Centred)
     assert SecondOrder().bind(StackedForm(np.eye(2))).name == "second-order"
     np.testing.assert_allclose(cone.slice(np.ones(6), Identity(6))(np.zeros(6)), np.full(6, 1.0 / 6.0), rtol=1e-15)
+
+
+def test_the_slice_of_the_second_order_cone_takes_no_point_where_the_projection_is_zero():
+    rng = np.random.default_rng(17)
+    units = np.array([1e-3, 1e7, 0.1])
+    rows, c = rng.standard_normal((3, 3)) * units, rng.standard_normal(3) * units
+    problem = Problem(StackedForm(rows), c, SecondOrder())
+    assert solve(problem, "accel-homgd", max_iter=50).fun < 0.0

@@ -21,10 +21,6 @@ from .table import Record, table, well_posed
 
 KEPT = json.loads(TRUTHS.read_text())
 
-#: Left to the command: on the second-order cone, a slice where ⟨c,y⟩ = 1 is not found and ``auto`` fails (21).
-LEFT = {21}
-
-
 def truth(number):
     """Return the truth that is kept of a problem; planted ones know theirs."""
     return Optimum.read(KEPT[str(number)]) if str(number) in KEPT else case(number).exact.optimum()
@@ -34,7 +30,7 @@ def truth(number):
 def records():
     """Return what all solves of the first problems say."""
     numbers = range(max(map(int, KEPT)) + 1)
-    return [run(number, truth(number)) for number in numbers if number not in LEFT]
+    return [run(number, truth(number)) for number in numbers]
 
 
 @pytest.mark.parametrize("verdict", BAD)

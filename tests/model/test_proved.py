@@ -134,10 +134,10 @@ def test_an_optimum_out_of_range_is_refused(solver):
             qb.solve(qb.Problem(qb.StackedForm(rows * twice), [c, c]), solver)
 
 
-# The minimal cases of issue 14 ----------------------------------------------------------------------------------------
+# The minimal cases that were false before -----------------------------------------------------------------------------
 
 
-def issue_cases():
+def false_before():
     """Give (problem, solver, gap asked for)."""
     rng, t = np.random.default_rng(2), 1e6
     units = np.array([1.0, t, 1.0 / t])
@@ -153,8 +153,8 @@ def issue_cases():
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_the_minimal_cases_of_issue_14_are_certified_truthfully(number):
-    problem, *_ = list(issue_cases())[number]
+def test_the_minimal_cases_that_were_false_are_certified_truthfully(number):
+    problem, *_ = list(false_before())[number]
     found = truth.truth(problem.rows, problem.rank, problem.c, problem.cone)
     for distance in DISTANCES:
         x, certificate = prove(given_to(problem), point(found, problem.cone, distance, number), None, 0.0)
@@ -164,8 +164,8 @@ def test_the_minimal_cases_of_issue_14_are_certified_truthfully(number):
 
 
 @pytest.mark.parametrize("number", range(5))
-def test_the_minimal_cases_of_issue_14_are_solved_truthfully(number):
-    problem, solver, rel_gap = list(issue_cases())[number]
+def test_the_minimal_cases_that_were_false_are_solved_truthfully(number):
+    problem, solver, rel_gap = list(false_before())[number]
     found = truth.truth(problem.rows, problem.rank, problem.c, problem.cone)
     assert found.optimum < 0
     for method in {solver, "auto", "homgd"}:
@@ -189,6 +189,12 @@ def test_an_infeasible_point_is_not_accepted_as_it_is():
     assert found.lower_bound <= -0.375 <= found.value
     with pytest.raises(qb.ProblemError, match="x must lie in the cone"):
         qb.certify(problem, [1.0, -1e-9])
+
+
+def test_points_whose_squares_overflow_are_certified():
+    form = qb.StackedForm(1e-120 * np.vstack([np.eye(2)] * 2))
+    found = qb.certify(qb.Problem(form, [1.0, 1.0], qb.Orthant()), [1e160, 1e160])
+    assert found.gap <= 1e-12
 
 
 def test_trivial_is_said_where_c_is_polar_exactly_and_nowhere_else():

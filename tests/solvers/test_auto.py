@@ -30,7 +30,7 @@ def test_solve_uses_it_and_the_message_says_what_and_why():
     [
         ("dense, free", "homnewton, as n = 8 is small"),
         ("dense, orthant", "homnewton, as n = 8 is small"),
-        ("dense, second-order", "accel-homgd, as the cone is second-order"),
+        ("dense, second-order", "homnewton, as n = 8 is small"),
         ("graph, centred", "homnewton, as n = 24 is small"),
         ("Gram, free", "homnewton-cg as no metric is better on this form"),
     ],

@@ -26,7 +26,7 @@ from quartbench.solvers.registry import _registry
 OWN = ("gd", "bregman", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto")
 
 #: Methods that move along directions, which the second-order cone does not have.
-DIRECTED = ("homcg", "homnewton", "homnewton-cg")
+DIRECTED = ("homcg", "homnewton-cg")
 
 PROBLEM = instances.planted(StackedForm(np.random.default_rng(0).standard_normal((60, 8))), seed=0)
 
