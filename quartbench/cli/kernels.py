@@ -28,7 +28,7 @@ def kernels(names: tuple[str, ...], threads: int | None, rounds: int, as_json: b
 
     All get the same threads and take turns; the best call of each counts. 'ratio' compares with the code as one
     writes it first, 'tuned' with the same code at its best; 'read' is the fraction of this machine's parallel read
-    speed, 'wanted' the ratio that the project promises.
+    speed, 'wanted' what the project promises of 'tuned'.
     """
     import numba
 

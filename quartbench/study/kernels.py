@@ -188,12 +188,17 @@ def _complex(m: int, n: int, target: float) -> Case:
     return Case(f"complex {m}×{n}", target, lambda: form.evaluate(x), numpy_as_written, numpy_tuned, q.nbytes)
 
 
-#: The cases with the ratio over the baseline that each must reach.
+#: The cases with the ratio over the baseline at its best that each must reach. Between 1 and 16 MB rows lie in the last
+#: cache, where both are bound by its speed.
 CASES: dict[str, Callable[[], Case]] = {
-    "dense-200x20": lambda: _dense(200, 20, 2.0),
-    "dense-500x20": lambda: _dense(500, 20, 2.0),
-    "dense-2000x100": lambda: _dense(2000, 100, 1.5),
-    "dense-2000x1000": lambda: _dense(2000, 1000, 1.2),
+    "dense-200x20": lambda: _dense(200, 20, 1.5),
+    "dense-500x20": lambda: _dense(500, 20, 1.3),
+    "dense-2000x50": lambda: _dense(2000, 50, 1.3),
+    "dense-2000x100": lambda: _dense(2000, 100, 1.1),
+    "dense-1000x250": lambda: _dense(1000, 250, 1.0),
+    "dense-5000x200": lambda: _dense(5000, 200, 1.0),
+    "dense-2000x500": lambda: _dense(2000, 500, 1.0),
+    "dense-2000x1000": lambda: _dense(2000, 1000, 1.0),
     "dense-20000x1000": lambda: _dense(20_000, 1000, 1.5),
     "dense-100000x500": lambda: _dense(100_000, 500, 1.5),
     "rank3-20000x200": lambda: _blocks(20_000, 200, 3, 1.5),
@@ -244,7 +249,7 @@ def markdown(measured: list[Row], threads: int, system: dict[str, object]) -> st
         f"Best of many interleaved calls on {threads} thread{'s' * (threads > 1)} for every contender. `ratio` "
         "compares with the code as one writes it first, `tuned` with the same code at its best, `read` is the fraction "
         "of the speed at which this machine sums a 160 MB array in parallel (cases in cache exceed it), "
-        "`wanted` the ratio that the project promises.",
+        "`wanted` what the project promises of `tuned`.",
         "",
         "| case | operation | time | GB/s | read | baseline | ratio | tuned | wanted |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|",

@@ -21,6 +21,7 @@ from .table import Record, table, well_posed
 
 KEPT = json.loads(TRUTHS.read_text())
 
+
 def truth(number):
     """Return the truth that is kept of a problem; planted ones know theirs."""
     return Optimum.read(KEPT[str(number)]) if str(number) in KEPT else case(number).exact.optimum()

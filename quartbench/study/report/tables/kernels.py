@@ -24,7 +24,7 @@ def kernel_table(kernels: dict | None) -> Table | None:
     ]
     note = (
         "'read' is the fraction of the measured bandwidth; 'ratio' compares with the code as one writes it first in "
-        "NumPy or scipy.sparse, 'tuned' with the same code at its best, 'wanted' is the ratio that is promised."
+        "NumPy or scipy.sparse, 'tuned' with the same code at its best, 'wanted' is what is promised of 'tuned'."
     )
     columns = ["case", "operation", "time", "GB/s", "read", "ratio", "tuned", "wanted"]
     return Table("kernel-table", "Kernels", note, columns, rows, frozenset(range(2, 8)))
