@@ -28,7 +28,7 @@ from .graphs import (
     ring,
     ring_edges,
 )
-from .matrices import blocks, heavy_tailed, orthant, sparse, spectrum
+from .matrices import blocks, degenerate, heavy_tailed, orthant, sparse, spectrum
 from .planted import planted
 from .signals import coded_diffraction, complex_gaussian, diffraction_masks
 
@@ -41,6 +41,7 @@ INSTANCES: dict[str, Callable[..., Problem]] = {
         heavy_tailed,
         sparse,
         orthant,
+        degenerate,
         geometric,
         regular,
         ring,
@@ -113,6 +114,7 @@ __all__ = [
     "coherent",
     "coherent_scores",
     "complex_gaussian",
+    "degenerate",
     "diffraction_masks",
     "geometric",
     "geometric_edges",

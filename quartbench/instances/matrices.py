@@ -9,13 +9,13 @@ import numpy as np
 from scipy import sparse as sp
 from scipy.linalg import solve_triangular
 
-from quartbench.cones import Orthant
+from quartbench.cones import Free, Orthant
 from quartbench.errors import ProblemError, whole_number
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, number, origin
-from .planted import plant
+from .planted import plant, plant_at
 
 SMALL = 10**6
 """Entries up to which Householder QR is cheap; beyond, Cholesky QR was 5 to 7 times faster (20000×1000, 50000×500)."""
@@ -144,6 +144,31 @@ def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: i
     rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
     record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, seed=int(seed))
     return plant(StackedForm(rows), Orthant(), generator(seed, PLANT_STREAM), record, active=active)
+
+
+def degenerate(m: int, n: int, active: int, seed: int = 0) -> Problem:
+    """Gaussian rows of which all but ``active`` are orthogonal to the solution, which is known.
+
+    ρ''(x*) sees the active rows alone, so with active < n it is singular: sublinear rates show, and Newton's method is
+    linear.
+
+    Parameters
+    ----------
+    m, n : int
+        Number of terms and of variables, m ≥ n + active.
+    active : int
+        Rows that are not orthogonal to x*, at least 1.
+    seed : int
+        Seed of the rows and of x*.
+    """
+    n, active = whole_number(n, "n", 2), whole_number(active, "active", 1)
+    m = whole_number(m, "m", n + active, why="m ≥ n + active, or ρ is not positive definite")
+    rng = generator(seed)
+    rows, solution = rng.standard_normal((m, n)), unit(rng, n)
+    for _ in range(2):  # the second time for what rounding left
+        rows[active:] -= np.outer(rows[active:] @ solution, solution)
+    record = origin("degenerate", m=m, n=n, active=active, seed=int(seed))
+    return plant_at(StackedForm(rows), Free(), solution, record)
 
 
 def spectral_rows(m: int, sigma: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -10,6 +10,7 @@ SMALL = {
     "heavy_tailed": {"m": 60, "n": 5, "df": 1.5},
     "sparse": {"m": 60, "n": 12, "density": 0.2},
     "orthant": {"m": 40, "n": 10, "active": 0.4},
+    "degenerate": {"m": 40, "n": 8, "active": 3},
     "geometric": {"points": 60, "dim": 2, "degree": 4},
     "regular": {"points": 30, "degree": 4},
     "ring": {"points": 20, "dim": 2, "neighbours": 2},

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from quartbench.instances import blocks, heavy_tailed, orthant, sparse, spectrum
+from quartbench.errors import ProblemError
+from quartbench.instances import blocks, degenerate, heavy_tailed, orthant, sparse, spectrum
 from quartbench.instances.matrices import SMALL, bernoulli_positions, haar, spectral_rows
 
 from .common import leverage
@@ -120,3 +121,14 @@ def test_orthant_constraints_are_strictly_active():
 
 def test_orthant_rows_are_those_of_spectrum():
     np.testing.assert_array_equal(orthant(30, 6, 0.2, seed=9).form.rows, spectrum(30, 6, 0.2, seed=9).form.rows)
+
+
+def test_the_hessian_of_a_degenerate_problem_sees_the_active_rows_alone():
+    problem = degenerate(60, 20, 5, seed=3)
+    image = problem.form.rows @ problem.solution
+    assert np.abs(image[:5]).min() > 1e-3
+    assert np.abs(image[5:]).max() <= 1e-15
+    hessian = (12.0 * image**2 * problem.form.rows.T) @ problem.form.rows
+    assert np.linalg.matrix_rank(hessian, tol=1e-10 * np.trace(hessian)) == 5
+    with pytest.raises(ProblemError, match="m must be at least 25"):
+        degenerate(24, 20, 5)
