@@ -22,6 +22,7 @@ def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
             raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
         if given.ndim != 2:
             raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
+        _require_indices(given)
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:
             matrix = matrix.copy()
@@ -38,6 +39,32 @@ def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
         raise ProblemError(f"rows must be an array of numbers, found dtype {array.dtype}")
     dtype = array.dtype if array.dtype in (np.float64, np.float32) else np.float64
     return np.ascontiguousarray(array, dtype=dtype)
+
+
+def _require_indices(given: Any) -> None:
+    """Raise where indices of a compressed sparse matrix lead out of it: SciPy takes them as they are, and so do kernels.
+
+    Every pointer and every index is looked at, which takes less than one pass.
+    """
+    if given.format not in ("csr", "csc", "bsr"):
+        return
+    blocks = given.blocksize if given.format == "bsr" else (1, 1)
+    lines, across = (length // block for length, block in zip(given.shape, blocks, strict=True))
+    if given.format == "csc":
+        lines, across = across, lines
+    indptr, indices = given.indptr, given.indices
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise ProblemError(f"rows must have whole indices, found {indices.dtype} and {indptr.dtype} of pointers")
+    stored = min(len(indices), len(given.data))
+    if indptr.shape != (lines + 1,) or indptr[0] != 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
+        raise ProblemError(
+            f"rows must have {lines + 1} pointers that rise from 0 to at most {stored} stored entries, found "
+            f"{indptr.size} that do not: the arrays of the {given.format} matrix do not belong together"
+        )
+    used = indices[: indptr[-1]]
+    if used.size and not 0 <= used.min() <= used.max() < across:
+        wrong = int(used[(used < 0) | (used >= across)][0])
+        raise ProblemError(f"rows must have indices of 0 to {across - 1}, found {wrong} in the {given.format} matrix")
 
 
 def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
@@ -81,8 +108,12 @@ def simple_edges(given: Any, points: int) -> np.ndarray:
     unique = np.unique(edges, axis=0)
     if len(unique) != len(edges):
         raise ProblemError(f"edges must be listed once each, found {len(edges) - len(unique)} repeated")
-    adjacency = sp.coo_matrix((np.ones(len(unique)), unique.T), shape=(points, points))
-    components = connected_components(adjacency, directed=False)[0]
+    ends, joined = unique, points
+    if len(unique) < points - 1:  # not connected; a file may claim any number of vertices, so only those joined count
+        vertices, ends = np.unique(unique, return_inverse=True)
+        ends, joined = ends.reshape(-1, 2), len(vertices)
+    adjacency = sp.coo_matrix((np.ones(len(ends)), ends.T), shape=(joined, joined))
+    components = connected_components(adjacency, directed=False)[0] + points - joined
     if components > 1:
         raise ProblemError(f"the graph must be connected, found {components} components: ρ vanishes between them")
     return unique

@@ -137,8 +137,8 @@ class StackedForm(TermForm):
     def from_arrays(cls, arrays):
         """Return the form of dense or CSR rows that a file kept."""
         if "data" in arrays:
-            shape = (arrays["indptr"].size - 1, int(arrays["columns"]))
+            shape = (arrays["indptr"].size - 1, whole_number(arrays["columns"], "columns"))
             rows = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         else:
             rows = arrays["rows"]
-        return StackedForm(rows, int(arrays["rank"]))
+        return StackedForm(rows, arrays["rank"])
