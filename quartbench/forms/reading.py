@@ -42,9 +42,9 @@ def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
 
 
 def _require_indices(given: Any) -> None:
-    """Raise where indices of a compressed sparse matrix lead out of it: SciPy takes them as they are, and so do kernels.
+    """Raise where indices of a compressed sparse matrix lead out of it.
 
-    Every pointer and every index is looked at, which takes less than one pass.
+    SciPy takes them as they are, and so do kernels. To look at every one takes less than a pass.
     """
     if given.format not in ("csr", "csc", "bsr"):
         return

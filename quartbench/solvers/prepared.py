@@ -9,7 +9,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +19,7 @@ from quartbench import precondition
 from quartbench.cones import Cone
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, TermForm
+from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
@@ -33,6 +34,10 @@ from .single import InSingle
 
 #: Iterates of a run that is taken to compile what it calls.
 WARM_ITERATES = 4
+
+#: The most that such a run may take: a method that does not come back has called what it calls. Compilation takes up to
+#: a minute, which is why seconds are no measure before.
+WARM_PASSES, WARM_SECONDS = 300, 60.0
 
 _warmed: set[tuple] = set()
 
@@ -65,9 +70,9 @@ def solve(
     rel_gap : float or None
         Stop when (f − lower bound)/|f| is at most this; None never stops on it.
     max_iter, max_passes : int or None
-        Stop after so many iterations, or passes of the method.
+        Stop after so many iterations, or passes of the method; after passes also within an iteration.
     time_limit : float or None
-        Stop after so many seconds of set-up and iterations.
+        Stop after so many seconds of set-up and iterations; within an iteration when it next reads the rows.
     start : array, optional
         Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (ERRATA 7).
     callback : callable, optional
@@ -292,7 +297,7 @@ class Prepared:
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
         )
         run = Run(problem, scaled, self.method, self.metric, self.certifier if certify else None, limits)
-        warm(self.method, scaled.problem, self.metric, point)
+        warm(self.method, scaled.problem, self.metric, point, limits.seconds)
         with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
             status = run.follow(point, callback, advance)
         return run.result(status, setup)
@@ -330,7 +335,7 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.nd
     return point / inner
 
 
-def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) -> None:
+def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, seconds: float = math.inf) -> None:
     """Compile what a run will call by taking its first steps, once for each kind of run in a process.
 
     The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
@@ -342,9 +347,11 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) ->
     kind = (repr(method), form.signature(), type(metric), type(problem.cone))
     if kind in _warmed:
         return
-    iterates = closable(method.iterates(problem.on(form.twin()), metric, start))
-    for _ in itertools.islice(iterates, WARM_ITERATES):
-        pass
+    budget = Budget(WARM_PASSES, seconds + WARM_SECONDS)
+    iterates = closable(method.iterates(problem.on(form.within(budget)), metric, start))
+    with suppress(SpentError):
+        for _ in itertools.islice(iterates, WARM_ITERATES):
+            pass
     iterates.close()
     _warmed.add(kind)
 

@@ -228,8 +228,8 @@ class Bench:
             # The best bound of the run is from an earlier point; the last one agrees with it within its slack.
             found |= {"lower_bound": float(result.lower_bound), "gap": float(result.gap)}
         floor = max(found["lower_bound"], optimum) if math.isfinite(optimum) else found["lower_bound"]
-        least = int(values.argmin())
-        if values[least] < floor - HONEST * abs(floor):
+        least = int(values.argmin()) if len(values) else 0
+        if len(values) and values[least] < floor - HONEST * abs(floor):
             return found | _lie(f"f is reported as {values[least]:.12g} at iteration {least}, below the minimum")
         return found | witness.contradiction(problem)
 
