@@ -29,8 +29,11 @@ LONG = 2.0
 #: Relative change of the median, by one repeat more, below which it is stable; asked from the third repeat on.
 STABLE, ENOUGH = 0.05, 3
 
-#: Seconds for each step before a run: making its problem, certifying f*, compiling what it calls.
+#: Seconds for each step around a run: making its problem, certifying f*, checking what it found.
 PREPARING = 900.0
+
+#: Seconds for compilation in the first steps of a method, beside those that its run has.
+COMPILING = 120.0
 
 
 class Worker:
@@ -51,7 +54,8 @@ class Worker:
         self.stage, known = "ready", {}
         try:
             self.pipe.send(request)
-            while self.pipe.poll(waited := limit if self.stage == "solving" else PREPARING):
+            limits = {"warming": COMPILING + limit, "solving": limit}
+            while self.pipe.poll(waited := limits.get(self.stage, PREPARING)):
                 reply = self.pipe.recv()
                 if "stage" not in reply:
                     return reply
