@@ -15,6 +15,10 @@ from quartbench.errors import ProblemError, any_array
 SURVEY_BYTES = 1 << 25
 
 
+#: The largest entries that rows may have: forms scale them, and squares of the scale have to be numbers.
+SIZES = (1e-150, 1e150)
+
+
 def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
     """Return rows as a C-ordered float64 or float32 array, or a canonical CSR matrix."""
     if sp.issparse(given):
@@ -68,7 +72,7 @@ def _require_indices(given: Any) -> None:
 
 
 def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
-    """Return the largest entry; raise at the first NaN, infinity or zero term.
+    """Return the largest entry; raise at the first NaN, infinity or zero term, and where it is far out of range.
 
     Parameters
     ----------
@@ -86,6 +90,11 @@ def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
             term = int(start // rank + np.flatnonzero(by_term == 0)[0])
             raise ProblemError(f"every term must be nonzero, found only zeros in term {term}; drop it")
         largest = max(largest, float(by_term.max()))
+    if not SIZES[0] <= largest <= SIZES[1]:
+        raise ProblemError(
+            f"rows must have a largest entry between {SIZES[0]:g} and {SIZES[1]:g}, found {largest:.3g}: give them "
+            "in other units (rows a times as large have the minimiser of c/a⁴)"
+        )
     return largest
 
 

@@ -18,7 +18,6 @@ from quartbench.runtime.threads import survives_fork
 CACHE_DIR, LAYER = configure()
 
 
-
 def _leave_threads_to_parent() -> None:
     """Run kernels serially in a forked process whose parent has the threads: GNU's OpenMP would end it."""
     global LAYER

@@ -12,6 +12,7 @@ import numpy as np
 from quartbench.cones import CONES
 from quartbench.errors import ProblemError
 from quartbench.forms import FORMS
+from quartbench.forms.reading import SIZES
 
 from .problem import Problem
 
@@ -80,8 +81,8 @@ def _problem(stored: dict[str, np.ndarray]) -> Problem:
     cone, kind = CONES.find(head["cone"]), FORMS.find(head["form"])
     form = kind.from_arrays({name.removeprefix("form_"): v for name, v in stored.items() if name[:5] == "form_"})
     scale = _number(stored, "scale")
-    if not scale > 0.0:
-        raise ProblemError(f"scale must be positive, found {scale}")
+    if not SIZES[0] <= scale <= SIZES[1]:
+        raise ProblemError(f"scale must lie between {SIZES[0]:g} and {SIZES[1]:g}, found {scale}")
     return Problem(
         form if scale == 1.0 else form.scaled(scale),
         stored["c"],

@@ -39,6 +39,10 @@ WARM_ITERATES = 4
 #: a minute, which is why seconds are no measure before.
 WARM_PASSES, WARM_SECONDS = 300, 60.0
 
+#: The most that ‖c‖²_* may be, and one over it the least, in a problem whose rows and c are of order one: ρ is about
+#: its inverse square at the start.
+STEEPEST = 1e100
+
 _warmed: set[tuple] = set()
 
 
@@ -323,7 +327,13 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.nd
     """
     if start is None:
         point = problem.cone.project(metric.solve(problem.c), metric)
-        return point / (problem.c @ point)
+        inner = float(problem.c @ point)
+        if not 1.0 / STEEPEST <= inner <= STEEPEST:
+            raise ProblemError(
+                "columns of the rows must be in comparable units: the minimiser is so far from their size, by a factor "
+                f"of about {inner:.1e}, that fourth powers are no numbers; scale the columns that are small or large"
+            )
+        return point / inner
     flat = problem.form.flat(start, "start")
     if not np.isfinite(flat).all():
         raise ProblemError("start must be finite, found NaN or infinity")

@@ -207,7 +207,7 @@ class LineSearch:
         """
         self.line = line
         distance, noise = self.step.distance(line)
-        allowed = squared / (2.0 * self.t)
+        allowed = self._allowed(squared)
         if distance <= allowed or distance <= noise or self.rejected >= PATIENCE:
             if self.rejected >= PATIENCE:
                 self.t = self.tried
@@ -236,4 +236,8 @@ class LineSearch:
     def _passes(self, fraction: float, squared: float) -> bool:
         line = [coefficient * fraction**power for power, coefficient in enumerate(self.line)]
         distance, noise = self.step.distance(line)
-        return distance <= fraction * squared / (2.0 * self.t) or distance <= noise
+        return distance <= self._allowed(fraction * squared) or distance <= noise
+
+    def _allowed(self, squared: float) -> float:
+        """Return ‖y − z‖²/(2t); any distance where t has underflowed, as no shorter step is left to try."""
+        return squared / (2.0 * self.t) if self.t > 0.0 else math.inf
