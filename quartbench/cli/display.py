@@ -31,7 +31,7 @@ def progress(console: Console) -> Progress:
     """Return the progress bar that every long command shows."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description:<42}"),
+        TextColumn("{task.description:<42}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -44,7 +44,7 @@ def study_progress(console: Console) -> Progress:
     """Return the progress bar of a study, with the time that is left."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description:<56.56}"),
+        TextColumn("{task.description:<56.56}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -79,7 +79,7 @@ def word_table(words: Iterable[tuple[str, str]], width: int, **options: Any) -> 
     table = plain_table(**options)
     table.add_column(style="cyan", min_width=width, no_wrap=True)
     for word, meaning in words:
-        table.add_row(word, escape(meaning))
+        table.add_row(escape(word), escape(meaning))
     return table
 
 

@@ -61,7 +61,7 @@ def kernels(names: tuple[str, ...], threads: int | None, rounds: int, as_json: b
             (out / "kernels.md").write_text(study.markdown(rows, threads, record["system"]), encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"cannot write to {out}: {error.strerror}") from error
-        console.print(f"written: {out / 'kernels.md'}, {out / 'kernels.json'}")
+        click.echo(f"written: {out / 'kernels.md'}, {out / 'kernels.json'}", err=True)
 
 
 def _table(rows: list[Row], threads: int) -> Table:

@@ -72,8 +72,9 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # threads of OpenMP and BLAS do not survive a fork
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
-        self.process.start()
+        process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
+        process.start()
+        self.process = process
         other.close()
         try:
             if not self.pipe.poll(PREPARING):
@@ -148,20 +149,20 @@ class Runner:
 
     def _prepare(self) -> None:
         self.created = _now()
-        if (self.out / store.ABOUT).exists():
+        if (self.out / store.ABOUT).exists() and not self.restart:
             before = store.settings(self.out)
-            if before["study"] != self.study.name and not self.restart:
+            if before["study"] != self.study.name:
                 raise ProblemError(
                     f"{str(self.out)!r} holds the study {before['study']!r}: use another directory for "
                     f"{self.study.name!r}, and 'quartbench merge' to unite the two"
                 )
             differs = store.difference(before["system"], self.system)
-            if differs and not self.restart:
+            if differs:
                 raise ProblemError(
                     f"the results in {str(self.out)!r} were made on another system ({differs}), so their times cannot "
                     "be compared with new ones: use another directory, or --restart to make all of them anew"
                 )
-            self.created = self.created if self.restart else before["created"]
+            self.created = before["created"]
         self.rows = self._valid_rows()
         self._describe()
 

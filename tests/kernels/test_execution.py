@@ -223,8 +223,15 @@ def test_a_forked_process_computes_what_its_parent_does(run_python, way):
 
 
 def test_a_process_that_was_forked_before_any_thread_ran_has_its_own(run_python):
-    script = "child = os.fork()\nif child == 0:\n    results()\n    os._exit(jit.LAYER is None)\nprint(os.waitpid(child, 0)[1])"
-    assert run_python(LARGE_FORMS + "import os\n" + script, NUMBA_NUM_THREADS="2").split() == ["0"]
+    script = """
+import os
+child = os.fork()
+if child == 0:
+    results()
+    os._exit(jit.LAYER is None)
+print(os.waitpid(child, 0)[1])
+"""
+    assert run_python(LARGE_FORMS + script, NUMBA_NUM_THREADS="2").split() == ["0"]
 
 
 def test_under_the_work_queue_layer_kernels_run_serially(run_python):
