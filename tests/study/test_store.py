@@ -177,7 +177,7 @@ def test_a_damaged_file_costs_its_run_and_no_other(tmp_path, damage):
     frame = store.read(folder)
     assert list(frame["key"]) == ["a", "c"]
     assert frame.attrs["unreadable"] == ["b.parquet"]
-    assert frame.dtypes["peer"] == bool
+    assert frame.dtypes["peer"] == "bool"
     assert store.merge(tmp_path / "merged", [folder]) == 2
     assert store.keys(folder) == {"a", "c"}
     assert sorted(path.name for path in (folder / "runs").iterdir()) == ["a.parquet", "c.parquet"]
