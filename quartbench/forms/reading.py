@@ -19,13 +19,18 @@ SURVEY_BYTES = 1 << 25
 SIZES = (1e-150, 1e150)
 
 
-def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
+def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
     """Return rows as a C-ordered float64 or float32 array, or a canonical CSR matrix."""
     if sp.issparse(given):
         if given.dtype.kind == "c":
             raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
         if given.ndim != 2:
             raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
+        if given.shape[0] > rank * given.nnz:  # said before anything of that size is made: a file may claim any
+            raise ProblemError(
+                f"every term must be nonzero, found {given.shape[0]} rows in terms of {rank}, and {given.nnz} entries "
+                "in all; drop the terms without one"
+            )
         _require_indices(given)
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:

@@ -39,9 +39,9 @@ class StackedForm(TermForm):
 
     def __init__(self, rows: Any, rank: int = 1) -> None:
         super().__init__()
-        self.rows = stacked_rows(rows)
-        count, self.dim = self.rows.shape
         rank = whole_number(rank, "rank")
+        self.rows = stacked_rows(rows, rank)
+        count, self.dim = self.rows.shape
         if count == 0 or self.dim == 0:
             raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
         if count % rank:

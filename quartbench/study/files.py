@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 
 from quartbench.cones import CONES
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.forms import ComplexForm, Form, StackedForm
 from quartbench.model import Problem
+
+from .market import read_market
 
 
 def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
@@ -32,8 +33,8 @@ def read_form(source: Path, rank: int = 1) -> Form:
         return Problem.load(source).form
     if source.suffix in (".mtx", ".gz"):
         try:
-            matrix = scipy.io.mmread(source)
-        except Exception as error:  # whatever SciPy makes of bytes that are no Matrix Market file
+            matrix = read_market(source)
+        except Exception as error:  # whatever NumPy and gzip make of bytes that are no Matrix Market file
             raise ProblemError(f"{str(source)!r} is not a Matrix Market file: {error}") from error
         return StackedForm(matrix, rank)
     rows = read_array(source, "rows")
