@@ -26,12 +26,12 @@ def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
             raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
         if given.ndim != 2:
             raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
+        _require_indices(given)
         if given.shape[0] > rank * given.nnz:  # said before anything of that size is made: a file may claim any
             raise ProblemError(
                 f"every term must be nonzero, found {given.shape[0]} rows in terms of {rank}, and {given.nnz} entries "
                 "in all; drop the terms without one"
             )
-        _require_indices(given)
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:
             matrix = matrix.copy()

@@ -173,9 +173,8 @@ def fuzz(folder, first, count):
         (folder / "number").write_text(f"{number}: {name}")
         try:
             taken += read(path, folder)
-        except ProblemError as error:
+        except ProblemError:
             refused += 1
-            assert str(error)
         path.unlink()
     print(taken, refused)
 
