@@ -16,7 +16,7 @@ SURVEY_BYTES = 1 << 25
 
 
 #: The largest entries that rows may have: forms scale them, and squares of the scale have to be numbers.
-SIZES = (1e-150, 1e150)
+SIZES = (1e-151, 1e151)
 
 
 def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:

@@ -295,7 +295,7 @@ class Prepared:
         self.ready(problem)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)
-        point = starting_point(scaled.problem, self.metric, start)
+        point = starting_point(scaled.problem, self.metric, start, own=isinstance(self._given, str))
         setup = 0.0 if paid else self.setup_time
         limits = Limits.of(
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
@@ -320,15 +320,16 @@ class Prepared:
         return start if value(flat) <= value(other) else None
 
 
-def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.ndarray:
+def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
     """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm (ERRATA 7).
 
-    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem.
+    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem. In a metric of the problem's ``own``
+    form ρ is about ‖P‖^{−4} there, and has to be a number.
     """
     if start is None:
         point = problem.cone.project(metric.solve(problem.c), metric)
         inner = float(problem.c @ point)
-        if not 1.0 / STEEPEST <= inner <= STEEPEST:
+        if own and not 1.0 / STEEPEST <= inner <= STEEPEST:
             raise ProblemError(
                 "columns of the rows must be in comparable units: the minimiser is so far from their size, by a factor "
                 f"of about {inner:.1e}, that fourth powers are no numbers; scale the columns that are small or large"

@@ -65,7 +65,7 @@ def test_many_right_hand_sides_on_rows_of_any_size(size, cone):
 
 @pytest.mark.parametrize("size", [1e-200, 5e-324, 1e200, 1e307])
 def test_rows_whose_squares_are_no_numbers_are_refused(size):
-    with pytest.raises(qb.ProblemError, match="rows must have a largest entry between 1e-150 and 1e\\+150, found"):
+    with pytest.raises(qb.ProblemError, match="rows must have a largest entry between 1e-151 and 1e\\+151, found"):
         qb.StackedForm(np.full((3, 2), size))
     with pytest.raises(qb.ProblemError, match="rows must have a largest entry"):
         qb.ComplexForm(np.full((3, 2), size + 0j))

@@ -328,3 +328,36 @@ def test_auto_is_faster_where_its_whole_call_is(ratios, verdict, condition):
     assert f"significantly on {sum(ratio > 1.25 for ratio in ratios)}:" in found.evidence
     assert decide("peers", *(row for row in against_peers(2.0) if row["peer"])).verdict == OPEN
     assert decide("peers", *(row for row in against_peers(2.0) if not row["peer"])).verdict == OPEN
+
+
+# Words and edges ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_starts_at_zero_has_a_bound_all_the_same():
+    rows = run(gaps=(1.0, 0.1), iterations=(0, 5), kappa_bound=2.0, trace_value=[0.0, -0.9])
+    found = decide("bound-homgd", rows)
+    start = (1e-12) ** -1.5
+    bound = 12.0 * math.sqrt(27.0) * 2.0 * (math.log(4.0 * start) + max(delta(0.1) ** -0.5 - 2.0, 0.0))
+    assert found.numbers["share of the bound"] == pytest.approx(5 / math.ceil(bound), rel=1e-3)
+
+
+def test_a_gap_above_rounding_is_held_against_the_bound():
+    for gap, counted in ((0.9e-12, False), (1.5e-12, True)):
+        rows = run(gaps=(0.5, 0.1, gap), iterations=(0, 1, 10**9), kappa_bound=2.0, trace_value=[-0.5, -0.9, gap - 1.0])
+        assert (decide("bound-homgd", rows).verdict == FAILS) == counted
+
+
+def test_factors_of_certificates_are_the_median_over_all_that_are_sharp():
+    rows = run(gaps=(1.0, 1.5e-9), gap=7 * 1.5e-9, seed=1), run(gaps=(1.0, 1e-3), gap=3e-3, seed=2)
+    assert decide("certificate", *rows).numbers["median factor"] == pytest.approx(5.0, rel=1e-5)
+
+
+def test_several_comparisons_are_a_range_and_one_is_a_number():
+    alike = [
+        falls(cost, method=m, group=g) for g in ("figure-1a", "figure-1b") for m, cost in (("gd", 120), ("homgd", 100))
+    ]
+    assert "takes 1.2 times the iterations" in decide("gd-homgd", *alike).evidence
+    other = [*alike[:2], falls(110, method="gd", group="figure-1b"), falls(100, group="figure-1b")]
+    found = decide("gd-homgd", *other)
+    assert "takes 1.1 to 1.2 times the iterations" in found.evidence
+    assert found.cases[0].startswith("well-conditioned rows (1a): 1.2 (120 against 100 at gap ")
