@@ -5,6 +5,7 @@ Progress goes to standard error, so that what is printed can be piped.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -81,6 +82,13 @@ def word_table(words: Iterable[tuple[str, str]], width: int, **options: Any) -> 
     for word, meaning in words:
         table.add_row(escape(word), escape(meaning))
     return table
+
+
+def json_text(record: Any) -> str:
+    """Return a record as JSON, which has no infinities and no NaN: they are null there."""
+    from quartbench.gate.report import finite
+
+    return json.dumps(finite(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def time_words(seconds: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from .display import fact_table, time_words
+from .display import fact_table, json_text, time_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,7 +69,7 @@ def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_li
     written = _written(result, out, plot)
     record = {"solver": result.solver, "metric": result.metric} | {name: result[name] for name in SHOWN}
     if as_json:
-        click.echo(json.dumps(record, indent=2))
+        click.echo(json_text(record))
     else:
         Console().print(_table(problem, record))
     for path in written:

@@ -39,7 +39,7 @@ def save(problem: Problem, path: str | os.PathLike) -> Path:
         )
     head = {"version": FILE_VERSION, "form": form.kind, "cone": cone.name, "origin": problem.origin}
     try:
-        header = np.array(json.dumps(head))
+        header = np.array(json.dumps(head, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise ProblemError(f"origin must be JSON, found something else: {error}") from None
     arrays["scale"] = np.array(form.scale)

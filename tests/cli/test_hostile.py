@@ -1,6 +1,7 @@
 """Files and names that somebody hostile, or a full disk, could have made: one clear line each, never a traceback."""
 
 import gzip
+import json
 
 import numpy as np
 import pytest
@@ -141,3 +142,22 @@ solvers = ["{files / "mine.py"}:Mine", "gd"]
     assert {line.replace(r"\|", "").count("|") for line in rows if "spectrum" in line} == {heading.count("|")}
     result = run_alone("merge", brackets / "[/merged", out)
     assert result.returncode == 0, result.stderr
+
+
+# JSON -----------------------------------------------------------------------------------------------------------------
+
+
+def no_constants(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_what_is_not_known_is_null_in_json(tmp_path):
+    # Rows so nearly dependent that nothing is certified: the gap was printed as Infinity, which JSON has not.
+    rows = np.random.default_rng(0).standard_normal((30, 6))
+    np.save(tmp_path / "A.npy", rows[:, :5] @ np.ones((5, 6)) + 1e-13 * rows)
+    np.save(tmp_path / "c.npy", np.ones(6))
+    arguments = ["--solver", "gd", "--metric", "identity", "--max-iter", 5, "--json"]
+    result = run("solve", tmp_path / "A.npy", tmp_path / "c.npy", *arguments)
+    record = json.loads(result.stdout, parse_constant=no_constants)
+    assert (record["gap"], record["lower_bound"]) == (None, None)
+    assert record["fun"] < 0.0
