@@ -1,14 +1,16 @@
 """What every step of the methods says, computed once more with an inverse and a loop."""
 
 import math
+import time
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize_scalar
 
 from quartbench import GraphForm, StackedForm, lewis_weights
 from quartbench.metrics import Bounds
 from quartbench.precondition import coherence, describe, effective_resistance, measured_kappa, methods, metric
-from quartbench.precondition.kappa import measured_bounds
+from quartbench.precondition.kappa import _Search, measured_bounds
 from quartbench.precondition.leverage import sketch_columns
 from quartbench.precondition.sweeps import Sweeps, certificate
 from quartbench.solvers.accel_homgd import early_length, early_stages
@@ -239,6 +241,29 @@ def test_a_method_gives_up_where_rounding_allows_no_better():
         assert sweeps.exhausted == ended
 
 
+@pytest.mark.parametrize("method", ["mm", "relaxed", "auto"])
+@pytest.mark.parametrize("eps", [0.3, 0.03, 0.003])
+def test_methods_stop_as_soon_as_the_certificate_is_good_enough(method, eps):
+    found = lewis_weights(StackedForm(ROWS), 2.0, method, eps=eps)
+    bounds = found.history["kappa_bound"]
+    assert found.converged
+    assert (bounds[:-1] > (1.0 + eps) * 2.0).all()
+    assert bounds[-1] <= (1.0 + eps) * 2.0
+    assert found.iterations == len(bounds) - 1
+
+
+def test_seconds_are_those_since_the_beginning():
+    started = time.perf_counter()
+    seconds = lewis_weights(StackedForm(ROWS), eps=1e-9).history["seconds"]
+    made = metric(StackedForm(ROWS), "uniform")
+    elapsed = time.perf_counter() - started
+    assert (np.diff(seconds, prepend=0.0) > 0.0).all()
+    assert 0.0 < seconds[-1] <= elapsed
+    assert 0.0 < made.setup_seconds <= elapsed
+    for one in describe(StackedForm(ROWS)).metrics:
+        assert 0.0 < one.seconds <= time.perf_counter() - started
+
+
 # Numbers that are printed ---------------------------------------------------------------------------------------------
 
 
@@ -282,6 +307,47 @@ def test_measured_extremes_of_a_diagonal_form_are_known(sizes):
     assert found.beta == pytest.approx(max(sizes) ** 2, rel=1e-9)
     assert found.alpha == pytest.approx(sum(size**-4 for size in sizes) ** -0.5, rel=1e-9)
     assert measured_kappa(form, made) == pytest.approx(found.beta / found.alpha)
+
+
+def searched(rows, B, x, sign, steps):
+    """Return the extreme of ln(√ρ/‖x‖²_B) after so many steps of Polak and Ribière's conjugate gradients."""
+
+    def rho(x):
+        return float(((rows @ x) ** 4).sum())
+
+    x = x / math.sqrt(x @ B @ x)
+    value, before, direction = 0.5 * math.log(rho(x)), None, None
+    for _ in range(steps):
+        gradient = 4.0 * rows.T @ (rows @ x) ** 3
+        ascent = sign * (np.linalg.solve(B, gradient) / (2.0 * rho(x)) - 2.0 * x)
+        square = ascent @ B @ ascent
+        keep = 0.0 if before is None else max((square - ascent @ B @ before) / (before @ B @ before), 0.0)
+        direction = ascent if before is None else ascent + keep * direction
+        before = ascent
+
+        def along(t, x=x, d=direction):
+            y = x + t * d
+            return -sign * (0.5 * math.log(rho(y)) - math.log(y @ B @ y))
+
+        angles = np.linspace(-1.57, 1.57, 4001)  # t = tan θ: the whole line, whose best point counts
+        best = angles[np.argmin([along(math.tan(angle)) for angle in angles])]
+        near = {"bounds": (best - 1e-3, best + 1e-3), "method": "bounded", "options": {"xatol": 1e-13}}
+        t = math.tan(minimize_scalar(lambda angle: along(math.tan(angle)), **near).x)
+        x = x + t * direction
+        x = x / math.sqrt(x @ B @ x)
+        value = 0.5 * math.log(rho(x))
+    return value
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_the_search_for_extremes_takes_the_steps_of_conjugate_gradients(sign, steps):
+    rows = np.random.default_rng(6).standard_normal((12, 4))
+    form = StackedForm(rows)
+    made = metric(form, "uniform")
+    B = rows.T @ rows / math.sqrt(12.0)
+    x = np.array([1.0, -0.4, 0.3, 0.2])
+    assert _Search(form, made, steps)(x, sign) == pytest.approx(searched(rows, B, x, sign, steps), abs=1e-7)
 
 
 # Early stages of Algorithm 2 (ERRATA 7, 8) ----------------------------------------------------------------------------
