@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import quartbench as qb
-from quartbench.solvers import GD, AccelHomGD, Bregman, HomGD, starting_point
+from quartbench.solvers import GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
 from quartbench.solvers.contract import HOMOGENISED
+from quartbench.solvers.plane import Progress
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
 
 RNG = np.random.default_rng(0)
@@ -165,3 +166,73 @@ def test_every_step_of_a_search_passes_its_test_and_grows_only_where_it_was_shor
         assert distance <= allowed * (1.0 + 1e-9) or distance <= noise
         grown = method.growth if distance < 0.9 * allowed else 1.0
         assert following.step <= grown * now.step * (1.0 + 1e-12)
+
+
+# Faster methods -------------------------------------------------------------------------------------------------------
+
+
+def along_line(y, h):
+    """Return the t where ρ(y + th) is least: a root of the cubic in which it is level."""
+    s, w = ROWS @ y, ROWS @ h
+    cubic = [4.0 * (w**4).sum(), 12.0 * (s * w**3).sum(), 12.0 * (s**2 * w**2).sum(), 4.0 * (s**3 * w).sum()]
+    roots = np.roots(cubic)
+    return float(roots[np.abs(roots.imag).argmin()].real)
+
+
+def hom_residual(y):
+    return 4.0 * rho(y) / (C @ y) * C - gradient(y)
+
+
+def hom_value(y):
+    return -HOMOGENISED / (rho(y) / (C @ y) ** 4) ** (1.0 / 3.0)
+
+
+@pytest.mark.parametrize("method", [HomNewton(), HomNewtonCG(forcing=1e-13)], ids=repr)
+def test_newton_methods_move_to_the_best_point_of_the_plane(metric, method):
+    y = starting_point(PROBLEM, metric)
+    decrement = math.nan
+    for found in taken(method, metric, 3):  # the next ones are at rounding
+        np.testing.assert_allclose(found.point / (C @ found.point), y / (C @ y), rtol=1e-7)
+        assert found.value == pytest.approx(hom_value(y), rel=1e-10)
+        assert found.decrement == pytest.approx(decrement, rel=1e-5, abs=1e-13, nan_ok=True)
+        r = hom_residual(y)
+        e = newton(y, r)
+        decrement = float(r @ e) / (6.0 * rho(y))
+        z = (C @ y) / (C @ (y + e)) * (y + e)
+        t = along_line(y, z - y)
+        best = rho(y + t * (z - y))
+        # z itself is taken where it misses less than a thousandth of what the best point gains.
+        y = z if rho(z) - best <= 1e-3 * (rho(y) - best) + 1e-15 * rho(y) else y + t * (z - y)
+
+
+def newton(y, r):
+    """Return ρ''(y)⁻¹r for rows of rank one: ρ'' = 12 Σ ⟨u,y⟩² uuᵀ."""
+    return np.linalg.solve(12.0 * ROWS.T @ ((ROWS @ y) ** 2 * ROWS.T).T, r)
+
+
+def test_homcg_takes_the_steps_of_conjugate_gradients(metric):
+    B = matrix(metric)
+    y = starting_point(PROBLEM, metric)
+    d, before, size_before, unit = np.zeros(5), None, 1.0, None
+    for found in taken(HomCG(), metric, 7):
+        np.testing.assert_allclose(found.point / (C @ found.point), y / (C @ y), rtol=1e-6)
+        assert found.value == pytest.approx(hom_value(y), rel=1e-9)
+        r = hom_residual(y) / rho(y)
+        v = np.linalg.solve(B, r)
+        unit = unit or np.abs(y).max() / np.abs(v).max()
+        v = unit * v
+        beta = 0.0 if before is None else max(0.0, float((r - before) @ v) / size_before)
+        d = v + beta * d
+        before, size_before = r, float(r @ v)
+        h = d - (C @ d) / (C @ y) * y
+        y = y + along_line(y, h) * h
+
+
+@pytest.mark.parametrize("value", [-1.0, -1e-30])
+def test_progress_ends_after_three_values_that_do_not_fall(value):
+    progress = Progress()
+    assert not progress.ended(value)
+    assert not progress.ended(value * (1.0 + 1e-14))
+    assert [progress.ended(value) for _ in range(3)] == [False, False, True]
+    assert not progress.ended(2.0 * value)
+    assert [progress.ended(2.0 * value * (1.0 + 2e-16)) for _ in range(3)] == [False, False, True]
