@@ -8,9 +8,11 @@ import pytest
 
 import quartbench as qb
 from quartbench.solvers import GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
-from quartbench.solvers.contract import HOMOGENISED
 from quartbench.solvers.plane import Progress
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
+
+#: f_hom(y) = min over s of s⁴ρ − s⟨c,y⟩ = −(3/4)(⟨c,y⟩⁴/4ρ)^{1/3}
+HOMOGENISED = 0.75 * 0.25 ** (1.0 / 3.0)
 
 RNG = np.random.default_rng(0)
 ROWS, C = RNG.standard_normal((25, 5)) * np.linspace(0.5, 2.0, 5), RNG.standard_normal(5)
@@ -100,6 +102,31 @@ def test_bregman_descent_with_fixed_steps(metric, kernel, a):
         v = (x @ B @ x + a) * x - np.linalg.solve(B, gradient(x) - C) / level
         roots = np.roots([v @ B @ v, 0.0, a, -1.0])
         x = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_every_level_of_bregman_descent_passes_its_test(metric, kernel, a):
+    # D_f(x⁺,x) ≤ L D_h(x⁺,x) with h = ¼‖x‖⁴ + (a/2)‖x‖², and L falls by 5 % only where D_f is below nine tenths of it.
+    B = matrix(metric)
+
+    def distance(F, slope, x, y):
+        return F(y) - F(x) - slope(x) @ (y - x)
+
+    def kernel_value(x):
+        return 0.25 * (x @ B @ x) ** 2 + 0.5 * a * (x @ B @ x)
+
+    def kernel_gradient(x):
+        return (x @ B @ x + a) * (B @ x)
+
+    found = taken(Bregman(kernel), metric, 12)
+    for before, now, following in zip(found, found[1:], found[2:], strict=False):
+        level = 1.0 / now.step
+        used = distance(rho, gradient, before.point, now.point)
+        allowed = level * distance(kernel_value, kernel_gradient, before.point, now.point)
+        assert used <= allowed * (1.0 + 1e-7) + 1e-14
+        least = level / 1.05 if used < 0.9 * allowed * (1.0 + 1e-7) else level
+        assert 1.0 / following.step >= least * (1.0 - 1e-9)
+        assert now.value < before.value
 
 
 # The line search ------------------------------------------------------------------------------------------------------
