@@ -27,6 +27,11 @@ settings.register_profile(
 settings.load_profile("quartbench")
 
 
+def pytest_configure(config):
+    """Ignore a warning of Numba's; named in pyproject.toml, its class would be imported before the threads are set."""
+    config.addinivalue_line("filterwarnings", "ignore::numba.core.errors.NumbaPerformanceWarning")
+
+
 @pytest.fixture(autouse=True)
 def _threads_as_before():
     """Set Numba's thread count back after a test that changed it."""

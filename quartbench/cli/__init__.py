@@ -36,11 +36,13 @@ class Commands(click.Group):
         return list(self.commands)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; a ProblemError ends it with exit code 2 and no traceback."""
+        """Run the command; a ProblemError ends it with exit code 2, and too little memory with 1: no traceback."""
         try:
             return super().invoke(ctx)
         except ProblemError as error:
             raise click.UsageError(str(error)) from error
+        except MemoryError as error:
+            raise click.ClickException(f"there is not enough memory: {error}") from error
 
 
 @click.group(cls=Commands, context_settings=CONTEXT)

@@ -94,12 +94,12 @@ def compare(
     runner = Runner(chosen, out, threads or numba.get_num_threads(), command, restart=not resume)
     console = Console(stderr=True, quiet=quiet)
     for note in chosen.notes:
-        console.print(f"note: {note}")
+        console.print(escape(f"note: {note}"))
     _run(runner, console)
     if not quiet:
         frame = store.read(out)
         _print_tables(frame[frame["group"].isin({group.name for group in chosen.groups})])
-    console.print(f"{runner.done} runs made, {runner.kept} kept: {out}", soft_wrap=True)
+    console.print(escape(f"{runner.done} runs made, {runner.kept} kept: {out}"), soft_wrap=True)
 
 
 def _run(runner: Runner, console: Console) -> None:
@@ -144,7 +144,7 @@ def _time_table(group: str, times: pandas.DataFrame, metrics: Sequence[str]) -> 
     shared = metrics[0] if len(metrics) == 1 and metrics[0] != "auto" else ""
     where = f" in the metric {shared}" if shared else ""
     times = times.rename(columns=lambda name: name.removesuffix(f" · {shared}"))
-    table = headed_table(f"{group}: time to the gap{where}, fastest first")
+    table = headed_table(escape(f"{group}: time to the gap{where}, fastest first"))
     table.add_column("instance", min_width=20)
     table.add_column("gap", justify="right", no_wrap=True)
     table.add_column("solvers (–: not reached)")

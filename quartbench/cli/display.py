@@ -5,6 +5,7 @@ Progress goes to standard error, so that what is printed can be piped.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -31,7 +32,7 @@ def progress(console: Console) -> Progress:
     """Return the progress bar that every long command shows."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description:<42}"),
+        TextColumn("{task.description:<42}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -44,7 +45,7 @@ def study_progress(console: Console) -> Progress:
     """Return the progress bar of a study, with the time that is left."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description:<56.56}"),
+        TextColumn("{task.description:<56.56}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -79,8 +80,15 @@ def word_table(words: Iterable[tuple[str, str]], width: int, **options: Any) -> 
     table = plain_table(**options)
     table.add_column(style="cyan", min_width=width, no_wrap=True)
     for word, meaning in words:
-        table.add_row(word, escape(meaning))
+        table.add_row(escape(word), escape(meaning))
     return table
+
+
+def json_text(record: Any) -> str:
+    """Return a record as JSON, which has no infinities and no NaN: they are null there."""
+    from quartbench.gate.report import finite
+
+    return json.dumps(finite(record), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def time_words(seconds: float) -> str:

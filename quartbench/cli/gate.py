@@ -109,7 +109,7 @@ def _compare(
             Path(name).write_text(text, encoding="utf-8")
         except OSError as error:
             raise ProblemError(f"cannot write {name}: {error.strerror}") from error
-        console.print(f"written: {name}")
+        click.echo(f"written: {name}", err=True)
     return report.exit_code
 
 
@@ -128,7 +128,7 @@ def _calibrate(
     screen.print(f"The gate let {passed} of {runs} runs pass.", highlight=False)
     if write:
         write_table(root / TABLE, noise)
-        console.print(f"written: {TABLE}")
+        click.echo(f"written: {TABLE}", err=True)
     return 2 if any(one.exit_code == 2 for one in found) else 0
 
 

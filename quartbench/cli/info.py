@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 from rich.console import Console
 
-from .display import fact_table
+from .display import fact_table, json_text
 
 
 @click.command()
@@ -21,6 +19,6 @@ def info(as_json: bool) -> None:
 
     facts = describe()
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        click.echo(json_text(facts))
         return
     Console().print(fact_table((name, str(value)) for name, value in facts.items()))

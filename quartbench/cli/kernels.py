@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
 
-from .display import headed_table, progress, time_words
+from .display import headed_table, json_text, progress, time_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,17 +50,17 @@ def kernels(names: tuple[str, ...], threads: int | None, rounds: int, as_json: b
             bar.advance(task)
     record = {"threads": threads, "system": describe(), "rows": [row.as_dict() for row in rows]}
     if as_json:
-        click.echo(json.dumps(record, indent=2))
+        click.echo(json_text(record))
     else:
         Console().print(_table(rows, threads))
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)
-            (out / "kernels.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+            (out / "kernels.json").write_text(json_text(record) + "\n", encoding="utf-8")
             (out / "kernels.md").write_text(study.markdown(rows, threads, record["system"]), encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"cannot write to {out}: {error.strerror}") from error
-        console.print(f"written: {out / 'kernels.md'}, {out / 'kernels.json'}")
+        click.echo(f"written: {out / 'kernels.md'}, {out / 'kernels.json'}", err=True)
 
 
 def _table(rows: list[Row], threads: int) -> Table:

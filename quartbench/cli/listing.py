@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import json
 
 import click
 from rich.console import Console
 
-from .display import word_table
+from .display import json_text, word_table
 
 
 @click.command(name="list")
@@ -27,7 +26,7 @@ def list_(as_json: bool) -> None:
         "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
     }
     if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        click.echo(json_text(found))
         return
     for title, entries in found.items():
         Console().print(word_table(entries.items(), 20, title=title, title_justify="left", title_style="bold"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
-from .display import headed_table, time_words
+from .display import headed_table, json_text, time_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,7 +36,7 @@ def precondition(source: Path, rank: int, method: str, eps: float, as_json: bool
 
     found = describe(read_form(source, rank), method, eps)
     if as_json:
-        click.echo(json.dumps(found.as_dict(), indent=2))
+        click.echo(json_text(found.as_dict()))
     else:
         Console().print(_table(found))
 

@@ -47,7 +47,9 @@ def report(directory: Path, out: Path | None) -> None:
     console.print(_claim_table(made))
     console.print(_winner_table(made))
     for sentence in made.answer:
-        console.print(sentence)
+        console.print(escape(sentence))
+    for name in made.unreadable:
+        click.echo(f"left out: {directory / 'runs' / name} is no run, or damaged", err=True)
     click.echo(f"the page: {made.page}")
 
 
@@ -72,5 +74,7 @@ def _winner_table(made: Report) -> Table:
         table.add_column(heading, justify=justify)
     for one in made.winners:
         lead = one.lead(made.noise)
-        table.add_row(one.instance, gap_words(one.gap), one.first, time_words(one.seconds), lead)
+        table.add_row(
+            escape(one.instance), gap_words(one.gap), escape(one.first), time_words(one.seconds), escape(lead)
+        )
     return table

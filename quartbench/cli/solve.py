@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
+from rich.markup import escape
 
-from .display import fact_table, time_words
+from .display import fact_table, json_text, time_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -69,11 +69,11 @@ def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_li
     written = _written(result, out, plot)
     record = {"solver": result.solver, "metric": result.metric} | {name: result[name] for name in SHOWN}
     if as_json:
-        click.echo(json.dumps(record, indent=2))
+        click.echo(json_text(record))
     else:
         Console().print(_table(problem, record))
     for path in written:
-        Console(stderr=True).print(f"written: {path}")
+        click.echo(f"written: {path}", err=True)
     if not result.success:
         sys.exit(1)
 
@@ -101,9 +101,9 @@ def _table(problem: Problem, record: dict[str, Any]) -> Table:
     form = problem.form
     colour = "green" if record["status"] in ("converged", "trivial") else "yellow"
     facts = {
-        "problem": f"m = {form.terms}, n = {form.dim}, r = {form.rank}, cone {problem.cone.name}",
-        "method": f"{record['solver']} in the metric {record['metric']}",
-        "status": f"[{colour}]{record['status']}[/]: {record['message']}",
+        "problem": f"m = {form.terms}, n = {form.dim}, r = {form.rank}, cone {escape(problem.cone.name)}",
+        "method": escape(f"{record['solver']} in the metric {record['metric']}"),
+        "status": f"[{colour}]{record['status']}[/]: {escape(record['message'])}",
         "f(x)": f"{record['fun']:.12g}",
         "certified": f"f* ≥ {record['lower_bound']:.12g}, relative gap {record['gap']:.2e}",
         "work": f"{record['nit']} iterations, {record['passes']} passes",

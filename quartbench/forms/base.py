@@ -18,6 +18,7 @@ from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
 from quartbench.registry import Registry
 
+from .budget import Budget
 from .epigraph import Epigraph
 from .plain import PlainForm
 
@@ -238,6 +239,12 @@ class Form:
         """Return the same form, whose passes are counted with those of another."""
         twin = self.scaled(1.0)
         twin._count = other._count
+        return twin
+
+    def within(self, budget: Budget) -> Form:
+        """Return the same form, whose passes are counted by a budget, and ended by it where that is spent."""
+        twin = self.scaled(1.0)
+        twin._count = budget
         return twin
 
     def rounded(self) -> Form:

@@ -170,7 +170,7 @@ class GramForm(Form):
     @classmethod
     def from_arrays(cls, arrays):
         """Return the form of the size that a file kept."""
-        return cls(*(int(size) for size in arrays["size"]))
+        return cls(*arrays["size"])
 
 
 class Frobenius:

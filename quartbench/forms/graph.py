@@ -361,7 +361,7 @@ class GraphForm(TermForm):
     @classmethod
     def from_arrays(cls, arrays):
         """Return the graph that a file kept."""
-        return cls(int(arrays["points"]), int(arrays["dim"]), arrays["edges"])
+        return cls(arrays["points"], arrays["dim"], arrays["edges"])
 
 
 def _incidence(heads: np.ndarray, tails: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -101,8 +101,22 @@ def largest(form: TermForm, weights: np.ndarray, metric: Metric) -> float | None
     """Return λ_max of F⁻¹B(w)F⁻ᴴ, B = FFᴴ, moved to the safe side; None for a metric without a factor."""
     if not metric.factored:
         return None
+    if metric.factor == "qr":
+        # B(w) itself would lose the digits that a factor of the rows keeps: its entries are rounded, and F⁻¹ takes the
+        # small directions, in which that is all there is, for large ones. Rows that are whitened first keep them.
+        return (1.0 + MARGIN) * top(_whitened_gram(form, weights, metric))
     half = metric.half_solve(form.weighted_gram(weights))
     return (1.0 + MARGIN) * top(metric.half_solve(half.conj().T))
+
+
+def _whitened_gram(form: TermForm, weights: np.ndarray, metric: Metric) -> np.ndarray:
+    """Return F⁻¹B(w)F⁻ᴴ as the sum over whitened rows. One sweep."""
+    gram = np.zeros((form.columns, form.columns), dtype=form.row_dtype)
+    roots = form.scale * np.sqrt(np.repeat(weights, form.leverage_rank))
+    for start, part in form.whitened_blocks(metric):
+        part = roots[start : start + len(part), None] * part
+        gram += part.T @ part.conj()
+    return gram
 
 
 def smallest(form: TermForm, metric: Metric) -> float:

@@ -15,13 +15,23 @@ from quartbench.errors import ProblemError, any_array
 SURVEY_BYTES = 1 << 25
 
 
-def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
+#: The largest entries that rows may have: forms scale them, and squares of the scale have to be numbers.
+SIZES = (1e-151, 1e151)
+
+
+def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
     """Return rows as a C-ordered float64 or float32 array, or a canonical CSR matrix."""
     if sp.issparse(given):
         if given.dtype.kind == "c":
             raise ProblemError("rows must be real, found complex values; use ComplexForm for complex rows")
         if given.ndim != 2:
             raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
+        _require_indices(given)
+        if given.shape[0] > rank * given.nnz:  # said before anything of that size is made: a file may claim any
+            raise ProblemError(
+                f"every term must be nonzero, found {given.shape[0]} rows in terms of {rank}, and {given.nnz} entries "
+                "in all; drop the terms without one"
+            )
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:
             matrix = matrix.copy()
@@ -40,8 +50,34 @@ def stacked_rows(given: Any) -> np.ndarray | sp.csr_matrix:
     return np.ascontiguousarray(array, dtype=dtype)
 
 
+def _require_indices(given: Any) -> None:
+    """Raise where indices of a compressed sparse matrix lead out of it.
+
+    SciPy takes them as they are, and so do kernels. To look at every one takes less than a pass.
+    """
+    if given.format not in ("csr", "csc", "bsr"):
+        return
+    blocks = given.blocksize if given.format == "bsr" else (1, 1)
+    lines, across = (length // block for length, block in zip(given.shape, blocks, strict=True))
+    if given.format == "csc":
+        lines, across = across, lines
+    indptr, indices = given.indptr, given.indices
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
+        raise ProblemError(f"rows must have whole indices, found {indices.dtype} and {indptr.dtype} of pointers")
+    stored = min(len(indices), len(given.data))
+    if indptr.shape != (lines + 1,) or indptr[0] != 0 or indptr[-1] > stored or (indptr[1:] < indptr[:-1]).any():
+        raise ProblemError(
+            f"rows must have {lines + 1} pointers that rise from 0 to at most {stored} stored entries, found "
+            f"{indptr.size} that do not: the arrays of the {given.format} matrix do not belong together"
+        )
+    used = indices[: indptr[-1]]
+    if used.size and not 0 <= used.min() <= used.max() < across:
+        wrong = int(used[(used < 0) | (used >= across)][0])
+        raise ProblemError(f"rows must have indices of 0 to {across - 1}, found {wrong} in the {given.format} matrix")
+
+
 def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
-    """Return the largest entry; raise at the first NaN, infinity or zero term.
+    """Return the largest entry; raise at the first NaN, infinity or zero term, and where it is far out of range.
 
     Parameters
     ----------
@@ -59,6 +95,11 @@ def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
             term = int(start // rank + np.flatnonzero(by_term == 0)[0])
             raise ProblemError(f"every term must be nonzero, found only zeros in term {term}; drop it")
         largest = max(largest, float(by_term.max()))
+    if not SIZES[0] <= largest <= SIZES[1]:
+        raise ProblemError(
+            f"rows must have a largest entry between {SIZES[0]:g} and {SIZES[1]:g}, found {largest:.3g}: give them "
+            "in other units (rows a times as large have the minimiser of c/a⁴)"
+        )
     return largest
 
 
@@ -81,8 +122,12 @@ def simple_edges(given: Any, points: int) -> np.ndarray:
     unique = np.unique(edges, axis=0)
     if len(unique) != len(edges):
         raise ProblemError(f"edges must be listed once each, found {len(edges) - len(unique)} repeated")
-    adjacency = sp.coo_matrix((np.ones(len(unique)), unique.T), shape=(points, points))
-    components = connected_components(adjacency, directed=False)[0]
+    ends, joined = unique, points
+    if len(unique) < points - 1:  # not connected; a file may claim any number of vertices, so only those joined count
+        vertices, ends = np.unique(unique, return_inverse=True)
+        ends, joined = ends.reshape(-1, 2), len(vertices)
+    adjacency = sp.coo_matrix((np.ones(len(ends)), ends.T), shape=(joined, joined))
+    components = connected_components(adjacency, directed=False)[0] + points - joined
     if components > 1:
         raise ProblemError(f"the graph must be connected, found {components} components: ρ vanishes between them")
     return unique

@@ -39,9 +39,9 @@ class StackedForm(TermForm):
 
     def __init__(self, rows: Any, rank: int = 1) -> None:
         super().__init__()
-        self.rows = stacked_rows(rows)
-        count, self.dim = self.rows.shape
         rank = whole_number(rank, "rank")
+        self.rows = stacked_rows(rows, rank)
+        count, self.dim = self.rows.shape
         if count == 0 or self.dim == 0:
             raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
         if count % rank:
@@ -137,8 +137,8 @@ class StackedForm(TermForm):
     def from_arrays(cls, arrays):
         """Return the form of dense or CSR rows that a file kept."""
         if "data" in arrays:
-            shape = (arrays["indptr"].size - 1, int(arrays["columns"]))
+            shape = (arrays["indptr"].size - 1, whole_number(arrays["columns"], "columns"))
             rows = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
         else:
             rows = arrays["rows"]
-        return StackedForm(rows, int(arrays["rank"]))
+        return StackedForm(rows, arrays["rank"])

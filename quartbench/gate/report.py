@@ -158,7 +158,7 @@ def as_json(report: Report) -> str:
         "summary": report.summary(),
         "verdicts": [asdict(verdict) for verdict in report.verdicts],
     }
-    return json.dumps(_finite(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(finite(record), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 #: What can be written to a file, by the option that asks for it.
@@ -212,9 +212,10 @@ def _printable(text: str) -> str:
     return re.sub(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]", "", text)
 
 
-def _finite(thing: object) -> object:
+def finite(thing: object) -> object:
+    """Return a record in which numbers that JSON cannot hold are None."""
     if isinstance(thing, dict):
-        return {key: _finite(value) for key, value in thing.items()}
+        return {key: finite(value) for key, value in thing.items()}
     if isinstance(thing, list | tuple):
-        return [_finite(value) for value in thing]
+        return [finite(value) for value in thing]
     return None if isinstance(thing, float) and not math.isfinite(thing) else thing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from time import perf_counter
 
@@ -11,9 +12,20 @@ import numpy as np
 from numba import config
 
 from quartbench.runtime import configure
+from quartbench.runtime.threads import survives_fork
 
 #: Where compiled kernels are kept, and the threading layer they run in (None: serially).
 CACHE_DIR, LAYER = configure()
+
+
+def _leave_threads_to_parent() -> None:
+    """Run kernels serially in a forked process whose parent has the threads: GNU's OpenMP would end it."""
+    global LAYER
+    if not survives_fork():
+        LAYER = None
+
+
+os.register_at_fork(after_in_child=_leave_threads_to_parent)
 
 #: NaN and inf keep their meaning (no ``nnan``, ``ninf``): sums may be reordered and products fused, nothing else.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}

@@ -40,6 +40,14 @@ def thread_safe_layer() -> str | None:
     return None
 
 
+def survives_fork() -> bool:
+    """Say whether a forked process may use Numba's threads: where none run yet, or in a layer that starts them anew."""
+    try:
+        return numba.threading_layer() == "tbb"
+    except ValueError:  # none runs yet
+        return True
+
+
 @contextmanager
 def _short_spin() -> Iterator[None]:
     """Let an OpenMP library that is loaded inside spin briefly, unless the user has said how long."""

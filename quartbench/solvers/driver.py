@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from quartbench.forms import Form
+from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Certificate, Normalised, Problem
 from quartbench.model.certificate import Dual, prove, relative_gap
@@ -108,6 +109,10 @@ class Run:
     ) -> None:
         self.original, self.limits = problem, limits
         self.problem, self.x_scale, self.f_scale = scaled
+        self.budget: Budget | None = None
+        if min(limits.max_passes, limits.seconds) < math.inf:
+            self.budget = Budget(limits.max_passes, limits.seconds, perf_counter)
+            self.problem = self.problem.on(self.problem.form.within(self.budget))
         self.method, self.metric, self.certifying = method, metric, certifying
         # Certificates read the rows through a twin of the form, so that their passes are not the method's.
         self.judged = self.problem.on(self.problem.form.twin())
@@ -130,6 +135,8 @@ class Run:
         self.proved_point: np.ndarray | None = None
         self.short = math.inf
         self.by, self.cost, self.reason = "", 0, method.reason
+        # Passes and seconds, where they were spent within an iteration.
+        self.spent: tuple[int, float] | None = None
 
     def follow(self, start: np.ndarray, callback: Callable[[State], Any] | None, bar: Callable | None) -> str:
         """Take iterates until something says stop, and return the status."""
@@ -139,6 +146,8 @@ class Run:
             status = self._loop(iterates, callback, bar)
         except KeyboardInterrupt:
             status, self.by = "stopped", "keyboard"
+        except SpentError as spent:
+            status, self.spent = spent.status, (self.problem.form.passes, self.budget.elapsed)
         finally:
             iterates.close()
         with suppress(KeyboardInterrupt):  # a second Ctrl-C gives up the last certificate, not the result
@@ -164,8 +173,10 @@ class Run:
         trace = (self.passes.append, self.seconds.append, self.values.append, self.steps.append, self.restarts.append)
         add_passes, add_seconds, add_value, add_step, add_restart = trace
         seconds, iteration, check = 0.0, -1, 0
-        costly = self.method.costly
+        costly, budget = self.method.costly, self.budget
         resumed = perf_counter()
+        if budget is not None:
+            budget.begun = resumed
         for iterate in iterates:
             seconds += perf_counter() - resumed
             iteration += 1
@@ -207,6 +218,8 @@ class Run:
             if seconds >= time_limit:
                 return "time_limit"
             resumed = perf_counter()
+            if budget is not None:
+                budget.begun = resumed - seconds
         return "stalled"
 
     def _judge(self) -> None:
@@ -335,6 +348,7 @@ class Run:
             metric=self.metric.name,
             reason=self.reason,
             by=self.by,
+            spent=self.spent,
         )
 
 

@@ -17,6 +17,7 @@ from quartbench import precondition
 from quartbench.cones import Cone
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, TermForm
+from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.certificate import Dual, prove
@@ -31,6 +32,9 @@ from .results import History, Result, ended
 #: Doubles of the images of a block of problems.
 BLOCK = 1 << 22
 
+#: Newton steps that problems in lockstep take at most, unless the caller says otherwise.
+LOCKSTEPS = 200
+
 
 def solve_many(
     form: Form,
@@ -39,7 +43,8 @@ def solve_many(
     metric: str | Metric = "auto",
     rel_gap: float = 1e-6,
     starts: Sequence[Any] | None = None,
-    max_iter: int = 200,
+    max_iter: int | None = None,
+    time_limit: float | None = None,
 ) -> list[Result]:
     """Minimise ρ(x) − ⟨c,x⟩ over a cone for every c of ``C``, to a certified relative gap.
 
@@ -56,8 +61,10 @@ def solve_many(
     starts : sequence of arrays, optional
         Where to start, one for each right-hand side: the solutions before, in a loop that changes c little. Where a
         start is worse than B⁻¹c it is not used.
-    max_iter : int
-        The most iterations of each, in lockstep.
+    max_iter : int or None
+        The most iterations of each; where not given, 200 Newton steps in lockstep, and as many as ``solve`` takes else.
+    time_limit : float or None
+        Stop after so many seconds of set-up and iterations, of all together; those that are left end where they are.
 
     Returns
     -------
@@ -77,24 +84,28 @@ def solve_many(
         raise ProblemError(f"starts must be one for each right-hand side, found {len(starts)} for {len(C)}")
     require_positive("rel_gap", rel_gap)
     require_positive("max_iter", max_iter, zero=True)
+    require_positive("time_limit", time_limit, zero=True)
     cone = (cone or form.cone).bind(form)
     prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
     problems = [prepared.problem(c) for c in C]
     prepared.ready(next((problem for problem in problems if not problem.trivial), None))
     setup = prepared.setup_time / len(problems)
+    budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
         results: list[Result] = []
         step = max(1, BLOCK // (form.terms * form.rank))
         for first in range(0, len(problems), step):
             part = slice(first, first + step)
-            block = _Block(problems[part], prepared.metric, None if starts is None else starts[part])
-            results += block.solve(rel_gap, max_iter, setup)
+            block = _Block(problems[part], prepared.metric, None if starts is None else starts[part], budget)
+            results += block.solve(rel_gap, LOCKSTEPS if max_iter is None else max_iter, setup)
         return results
     starts = [None] * len(problems) if starts is None else starts
-    found = [
-        prepared.solve(problem, prepared.better_start(problem, start))
-        for problem, start in zip(problems, starts, strict=True)
-    ]
+    found = []
+    for problem, start in zip(problems, starts, strict=True):
+        better = prepared.better_start(problem, start)
+        left = None if time_limit is None else max(budget.seconds - budget.elapsed, 0.0)
+        limits = {"time_limit": left} | ({} if max_iter is None else {"max_iter": max_iter})
+        found.append(prepared.solve(problem, better, **limits))
     for result in found:
         result.setup_time = 0.0 if result.status == "trivial" else setup
     return found
@@ -115,14 +126,14 @@ class Together(HomNewtonCG):
 class _Block:
     """Problems on the same form, as the columns of matrices; numbers are those of the normalised problems."""
 
-    def __init__(self, problems: list[Problem], metric: Metric, starts: Sequence[Any] | None) -> None:
+    def __init__(self, problems: list[Problem], metric: Metric, starts: Sequence[Any] | None, budget: Budget) -> None:
         self.problems, self.metric = problems, metric
         scaled = [problem.normalised() for problem in problems]
         self.x_scale = np.array([one.x_scale for one in scaled])
         self.f_scale = np.array([one.f_scale for one in scaled])
         for f_scale in self.f_scale:
             require_representable(f_scale)
-        self.form = scaled[0].problem.form
+        self.form, self.budget = scaled[0].problem.form, budget
         self.C = np.stack([one.problem.c for one in scaled], axis=1)
         self.passes = np.zeros(len(problems), dtype=np.int64)
         self.Y = self._solve(self.C)
@@ -176,6 +187,8 @@ class _Block:
         self._note(active, 0.0, np.full(k, np.nan))
         self._certify(active)
         active = self._still(active, rel_gap)
+        # From here on a time limit may end it, also within a direction: all that a result needs is there.
+        self.form = self.form.within(self.budget)
         for _ in range(max_iter):
             if active.size == 0:
                 break
@@ -183,9 +196,13 @@ class _Block:
             rho = (_squares(S) ** 2).sum(axis=0)
             inner = self._inner(Y, active)
             R = (4.0 * rho / inner) * self.C[:, active] - self.G[:, active]
-            E, size = self._directions(active, S, R, before[active])
+            try:
+                E, size = self._directions(active, S, R, before[active])
+                t = self._step(active, Y, S, R, E, inner)
+            except SpentError as spent:
+                self.status[active] = spent.status
+                break
             before[active] = size
-            t = self._step(active, Y, S, R, E, inner)
             fallen = self._note(active, perf_counter() - clock, t)
             idle[active] = np.where(fallen, 0, idle[active] + 1)
             # ⟨r,e⟩/(6ρ) is the relative gap before the step; certificates wait until it is near the target.
@@ -243,9 +260,9 @@ class _Block:
         slope = -share * np.einsum("ij,ij->j", R, E)
         lines = np.stack([(a * a).sum(0), slope, (4 * b * b + 2 * a * e).sum(0), 4 * (b * e).sum(0), (e * e).sum(0)])
         t = np.array([minimiser(line) for line in lines.T.tolist()])
-        self.Y[:, active] = Y + t * H
-        self.S[:, :, active] = moved = S + t * W
-        self.G[:, active] = self._adjoint(4.0 * _squares(moved)[:, None, :] * moved, active)
+        moved = S + t * W
+        gradient = self._adjoint(4.0 * _squares(moved)[:, None, :] * moved, active)
+        self.Y[:, active], self.S[:, :, active], self.G[:, active] = Y + t * H, moved, gradient
         return t
 
     # What is known of them --------------------------------------------------------------------------------------------

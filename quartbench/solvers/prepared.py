@@ -9,7 +9,7 @@ import itertools
 import math
 import threading
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +19,7 @@ from quartbench import precondition
 from quartbench.cones import Cone
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, TermForm
+from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
@@ -33,6 +34,14 @@ from .single import InSingle
 
 #: Iterates of a run that is taken to compile what it calls.
 WARM_ITERATES = 4
+
+#: The most that such a run may take: a method that does not come back has called what it calls. Compilation takes up to
+#: a minute, which is why seconds are no measure before.
+WARM_PASSES, WARM_SECONDS = 300, 60.0
+
+#: The most that ‖c‖²_* may be, and one over it the least, in a problem whose rows and c are of order one: ρ is about
+#: its inverse square at the start.
+STEEPEST = 1e100
 
 _warmed: set[tuple] = set()
 
@@ -65,9 +74,9 @@ def solve(
     rel_gap : float or None
         Stop when (f − lower bound)/|f| is at most this; None never stops on it.
     max_iter, max_passes : int or None
-        Stop after so many iterations, or passes of the method.
+        Stop after so many iterations, or passes of the method; after passes also within an iteration.
     time_limit : float or None
-        Stop after so many seconds of set-up and iterations.
+        Stop after so many seconds of set-up and iterations; within an iteration when it next reads the rows.
     start : array, optional
         Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (ERRATA 7).
     callback : callable, optional
@@ -293,13 +302,13 @@ class Prepared:
         self.ready(problem)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)
-        point = starting_point(scaled.problem, self.metric, start)
+        point = starting_point(scaled.problem, self.metric, start, own=isinstance(self._given, str))
         setup = 0.0 if paid else self.setup_time
         limits = Limits.of(
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
         )
         run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits)
-        warm(self.method, scaled.problem, self.metric, point)
+        warm(self.method, scaled.problem, self.metric, point, limits.seconds)
         with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
             status = run.follow(point, callback, advance)
         return run.result(status, setup)
@@ -318,14 +327,21 @@ class Prepared:
         return start if value(flat) <= value(other) else None
 
 
-def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.ndarray:
+def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
     """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm (ERRATA 7).
 
-    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem.
+    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem. In a metric of the problem's ``own``
+    form ρ is about ‖P‖^{−4} there, and has to be a number.
     """
     if start is None:
         point = problem.cone.project(metric.solve(problem.c), metric)
-        return point / (problem.c @ point)
+        inner = float(problem.c @ point)
+        if own and not 1.0 / STEEPEST <= inner <= STEEPEST:
+            raise ProblemError(
+                "columns of the rows must be in comparable units: the minimiser is so far from their size, by a factor "
+                f"of about {inner:.1e}, that fourth powers are no numbers; scale the columns that are small or large"
+            )
+        return point / inner
     flat = problem.form.flat(start, "start")
     if not np.isfinite(flat).all():
         raise ProblemError("start must be finite, found NaN or infinity")
@@ -337,7 +353,7 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None) -> np.nd
     return point / inner
 
 
-def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) -> None:
+def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, seconds: float = math.inf) -> None:
     """Compile what a run will call by taking its first steps, once for each kind of run in a process.
 
     The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
@@ -349,9 +365,11 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray) ->
     kind = (repr(method), form.signature(), type(metric), type(problem.cone))
     if kind in _warmed:
         return
-    iterates = closable(method.iterates(problem.on(form.twin()), metric, start))
-    for _ in itertools.islice(iterates, WARM_ITERATES):
-        pass
+    budget = Budget(WARM_PASSES, seconds + WARM_SECONDS)
+    iterates = closable(method.iterates(problem.on(form.within(budget)), metric, start))
+    with suppress(SpentError):
+        for _ in itertools.islice(iterates, WARM_ITERATES):
+            pass
     iterates.close()
     _warmed.add(kind)
 

@@ -14,7 +14,7 @@ def bar(name: str, rel_gap: float | None) -> Iterator[Callable[[float, int], Non
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("gap {task.fields[gap]}  iteration {task.fields[iteration]}"),
         TimeElapsedColumn(),

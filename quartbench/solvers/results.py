@@ -125,6 +125,7 @@ def ended(
     metric: str,
     reason: str = "",
     by: str = "",
+    spent: tuple[int, float] | None = None,
 ) -> Result:
     """Return the result of a run: every one is built here.
 
@@ -142,8 +143,11 @@ def ended(
         What was proved of x; infinite without certificates.
     by, reason : str
         Who stopped the run, and why the method did what it did, for the message.
+    spent : tuple of (int, float), optional
+        Passes and seconds of the run, where it ended within an iteration: else those of its last iterate.
     """
-    nit, passes = max(len(history) - 1, 0), int(history.passes[-1]) if len(history) else 0
+    nit = max(len(history) - 1, 0)
+    passes, seconds = spent or ((int(history.passes[-1]), float(history.seconds[-1])) if len(history) else (0, 0.0))
     words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
     return Result(
         x=problem.form.native(x),
@@ -156,7 +160,7 @@ def ended(
         nit=nit,
         passes=passes,
         setup_time=setup_time,
-        solve_time=float(history.seconds[-1]) if len(history) else 0.0,
+        solve_time=seconds,
         history=history,
         solver=solver,
         metric=metric,

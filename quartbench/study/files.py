@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import scipy.io
 
 from quartbench.cones import CONES
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.forms import ComplexForm, Form, StackedForm
 from quartbench.model import Problem
+
+from .market import read_market
 
 
 def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
@@ -32,11 +33,10 @@ def read_form(source: Path, rank: int = 1) -> Form:
         return Problem.load(source).form
     if source.suffix in (".mtx", ".gz"):
         try:
-            return StackedForm(scipy.io.mmread(source), rank)
-        except (ValueError, OSError) as error:
-            if isinstance(error, ProblemError):
-                raise
+            matrix = read_market(source)
+        except Exception as error:  # whatever NumPy and gzip make of bytes that are no Matrix Market file
             raise ProblemError(f"{str(source)!r} is not a Matrix Market file: {error}") from error
+        return StackedForm(matrix, rank)
     rows = read_array(source, "rows")
     if rows.dtype.kind != "c":
         return StackedForm(rows, rank)
@@ -48,8 +48,9 @@ def read_form(source: Path, rank: int = 1) -> Form:
 def read_array(path: Path, name: str) -> np.ndarray:
     """Return the array in a ``.npy`` file; pickled content is refused."""
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
+        with path.open("rb") as handle:  # np.load would leave a file open that it cannot read
+            array = np.load(handle, allow_pickle=False)
+    except Exception as error:  # whatever NumPy and zipfile make of bytes that are no .npy file
         raise ProblemError(f"{name}: {str(path)!r} is not a .npy file of numbers: {error}") from error
     if not isinstance(array, np.ndarray):
         raise ProblemError(f"{name}: {str(path)!r} holds several arrays; give one .npy file")

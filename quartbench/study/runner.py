@@ -29,8 +29,11 @@ LONG = 2.0
 #: Relative change of the median, by one repeat more, below which it is stable; asked from the third repeat on.
 STABLE, ENOUGH = 0.05, 3
 
-#: Seconds for each step before a run: making its problem, certifying f*, compiling what it calls.
+#: Seconds for each step around a run: making its problem, certifying f*, checking what it found.
 PREPARING = 900.0
+
+#: Seconds for compilation in the first steps of a method, beside those that its run has.
+COMPILING = 120.0
 
 
 class Worker:
@@ -51,7 +54,8 @@ class Worker:
         self.stage, known = "ready", {}
         try:
             self.pipe.send(request)
-            while self.pipe.poll(waited := limit if self.stage == "solving" else PREPARING):
+            limits = {"warming": COMPILING + limit, "solving": limit}
+            while self.pipe.poll(waited := limits.get(self.stage, PREPARING)):
                 reply = self.pipe.recv()
                 if "stage" not in reply:
                     return reply
@@ -68,8 +72,9 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # threads of OpenMP and BLAS do not survive a fork
         self.pipe, other = context.Pipe()
-        self.process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
-        self.process.start()
+        process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
+        process.start()
+        self.process = process
         other.close()
         try:
             if not self.pipe.poll(PREPARING):
@@ -144,20 +149,20 @@ class Runner:
 
     def _prepare(self) -> None:
         self.created = _now()
-        if (self.out / store.ABOUT).exists():
+        if (self.out / store.ABOUT).exists() and not self.restart:
             before = store.settings(self.out)
-            if before["study"] != self.study.name and not self.restart:
+            if before["study"] != self.study.name:
                 raise ProblemError(
                     f"{str(self.out)!r} holds the study {before['study']!r}: use another directory for "
                     f"{self.study.name!r}, and 'quartbench merge' to unite the two"
                 )
             differs = store.difference(before["system"], self.system)
-            if differs and not self.restart:
+            if differs:
                 raise ProblemError(
                     f"the results in {str(self.out)!r} were made on another system ({differs}), so their times cannot "
                     "be compared with new ones: use another directory, or --restart to make all of them anew"
                 )
-            self.created = self.created if self.restart else before["created"]
+            self.created = before["created"]
         self.rows = self._valid_rows()
         self._describe()
 

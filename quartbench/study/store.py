@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 ABOUT = "_study.json"
 RUNS = "runs"
 
+#: What the file holds, and what of it every study has; the rest came later.
+FACTS: dict[str, tuple[type, str]] = {
+    "study": (str, "a text"),
+    "config": (dict, "an object"),
+    "system": (dict, "an object"),
+    "command": (str, "a text"),
+    "problem_set": (int, "a whole number"),
+    "created": (str, "a text"),
+    "noise": (dict, "an object"),
+    "notes": (list, "a list"),
+}
+REQUIRED = ("study", "config", "system", "command", "problem_set", "created")
+
 #: Where runs go that a changed version or setting has made again. Nothing reads them.
 SUPERSEDED = "_superseded"
 
@@ -101,47 +114,73 @@ def schema() -> Any:
 
 
 def read(directory: str | os.PathLike) -> pandas.DataFrame:
-    """Return the results in a directory, one row per run, in the order in which they were made."""
+    """Return the results in a directory, one row per run, in the order in which they were made.
+
+    Files that are no runs, or damaged ones, are left out; their names are in ``frame.attrs["unreadable"]``.
+    """
+    frame, unreadable = _read(Path(directory))
+    frame = frame.sort_values(["created", "key"], ignore_index=True)
+    frame.attrs["unreadable"] = [path.name for path in unreadable]
+    return frame
+
+
+def _read(directory: Path) -> tuple[pandas.DataFrame, list[Path]]:
+    """Return the runs that can be read, and the files that cannot."""
     import pandas
 
-    directory = Path(directory)
     if not (directory / RUNS).is_dir():
         raise ProblemError(f"no results in {str(directory)!r}: it has no directory {RUNS!r}")
-    if not any(_files(directory)):
-        return pandas.DataFrame(schema().empty_table().to_pandas())
-    frame = pandas.read_parquet(directory / RUNS, schema=schema())
-    return frame.sort_values(["created", "key"], ignore_index=True)
+    files = list(_files(directory))
+    nothing = pandas.DataFrame(schema().empty_table().to_pandas())
+    if not files:
+        return nothing, []
+    with suppress(Exception):  # one damaged file, and the whole cannot be read: then one after another
+        frame = pandas.read_parquet(directory / RUNS, schema=schema())
+        if set(frame["key"]) == {path.stem for path in files} and len(frame) == len(files):
+            return frame, []
+    parts, unreadable = [], []
+    for path in files:
+        try:
+            part = pandas.read_parquet(path, schema=schema())
+        except Exception:  # Arrow has as many errors as a file has places that may be damaged
+            unreadable.append(path)
+            continue
+        if list(part["key"]) == [path.stem]:
+            parts.append(part)
+        else:  # Parquet, but no run
+            unreadable.append(path)
+    return pandas.concat(parts) if parts else nothing, unreadable
 
 
 def settings(directory: str | os.PathLike) -> dict[str, Any]:
     """Return what made the results in a directory: study, config, system, command, problem_set, created, noise."""
     path = Path(directory) / ABOUT
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ProblemError(f"no study in {str(directory)!r}: it has no {ABOUT}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ProblemError(f"{str(path)!r} is not the {ABOUT} of a study: {error}") from None
+    if not isinstance(found, dict):
+        raise ProblemError(f"{str(path)!r} is not the {ABOUT} of a study: it must be an object, found {found!r:.80}")
+    for name, (kind, words) in FACTS.items():
+        if name in REQUIRED and name not in found:
+            raise ProblemError(f"{str(path)!r} is not the {ABOUT} of a study: it has no {name!r}")
+        if name in found and not isinstance(found[name], kind):
+            raise ProblemError(f"{str(path)!r} is damaged: {name!r} must be {words}, found {found[name]!r:.80}")
+    return found
 
 
 def keys(directory: Path) -> set[str]:
     """Return the keys of the runs in a directory; a file that cannot be read is moved aside."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    found = set()
-    for path in _files(directory):
-        try:
-            pq.read_metadata(path)
-        except (pa.ArrowException, OSError):
-            supersede(directory, [path.stem])
-        else:
-            found.add(path.stem)
-    return found
+    frame, unreadable = _read(directory)
+    supersede(directory, [path.stem for path in unreadable])
+    return set(frame["key"])
 
 
 def _files(directory: Path) -> Iterator[Path]:
-    return (path for path in sorted((directory / RUNS).glob("*.parquet")) if not path.name.startswith("."))
+    found = sorted((directory / RUNS).glob("*.parquet"))
+    return (path for path in found if path.is_file() and not path.name.startswith("."))
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -250,8 +289,9 @@ def merge(out: Path, sources: list[Path], mixed: bool = False) -> int:
     with opened(out):
         seen = keys(out)
         for part in sources:
+            unreadable = _read(part)[1]
             for path in _files(part):
-                if path.stem not in seen:
+                if path.stem not in seen and path not in unreadable:
                     seen.add(path.stem)
                     _replace(out / RUNS / path.name, path.read_bytes())
         names = dict.fromkeys(name for about in abouts for name in about["study"].split(" + "))

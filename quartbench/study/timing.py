@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numba
 from threadpoolctl import threadpool_limits
 
-from quartbench.kernels.jit import LAYER
+from quartbench.kernels import jit
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def equal_threads(count: int) -> Iterator[None]:
     """Give BLAS and the kernels the same number of threads."""
     before = numba.get_num_threads()
     with threadpool_limits(count):
-        if LAYER is not None:
+        if jit.LAYER is not None:
             numba.set_num_threads(min(count, numba.config.NUMBA_NUM_THREADS))
         try:
             yield

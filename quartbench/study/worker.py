@@ -13,6 +13,7 @@ import os
 import signal
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -88,6 +89,13 @@ class Bench:
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of a run, those of a failure where it fails."""
+        row = self._row(request)
+        if self.identity is not None and fingerprint(self.problem) != self.fingerprint:
+            self.identity = None  # the next run has the problem made anew
+            row |= _lie("it wrote to the rows or to c of its problem, which other methods are given too")
+        return row
+
+    def _row(self, request: dict[str, Any]) -> dict[str, Any]:
         known: dict[str, Any] = dict(NOWHERE, optimum=math.nan)
         try:
             self._take(request)
@@ -125,6 +133,7 @@ class Bench:
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}
         self.judge: Any = None
+        self.fingerprint = fingerprint(self.problem)
         self.identity = identity
 
     def _optimum(self, known: float | None) -> float:
@@ -228,8 +237,8 @@ class Bench:
             # The best bound of the run is from an earlier point; the last one agrees with it within its slack.
             found |= {"lower_bound": float(result.lower_bound), "gap": float(result.gap)}
         floor = max(found["lower_bound"], optimum) if math.isfinite(optimum) else found["lower_bound"]
-        least = int(values.argmin())
-        if values[least] < floor - HONEST * abs(floor):
+        least = int(values.argmin()) if len(values) else 0
+        if len(values) and values[least] < floor - HONEST * abs(floor):
             return found | _lie(f"f is reported as {values[least]:.12g} at iteration {least}, below the minimum")
         return found | witness.contradiction(problem)
 
@@ -258,6 +267,14 @@ class Witness:
 
 def _lie(message: str) -> dict[str, Any]:
     return {"status": "failed", "success": False, "message": message}
+
+
+def fingerprint(problem: Problem) -> int:
+    """Return a checksum of the numbers of a problem, which no method may change: others are given the same."""
+    total = 0
+    for array in (problem.c, *problem.form.arrays().values()):
+        total = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), total)
+    return total
 
 
 def made(spec: str, given: dict[str, Any]) -> Solver:

@@ -233,3 +233,39 @@ def test_p_value_agrees_with_that_of_asv():
     assert p_value(base, head) == pytest.approx(mann_whitney_u(base, head)[1])
     assert p_value((), (1.0,)) == 1.0
     assert least_p_value(6, 6) > SIGNIFICANCE > least_p_value(7, 6)
+
+
+# what is said
+
+
+@pytest.mark.parametrize(
+    ("kind", "base", "head", "why"),
+    [
+        ("count", measured(100.0), measured(100.0), "same count"),
+        ("count", measured(1000.0), measured(1010.0), "+1 %, within the allowance"),
+        ("count", measured(1000.0), measured(1500.0), "+50 %, at most +2 % allowed"),
+        ("count", measured(1000.0), measured(500.0), "-50 %"),
+        ("time", timed(0.005), timed(0.05), "base is under 10 ms, too short to block"),
+        ("time", timed(1.0), timed(1.01), ""),
+        ("value", measured(1000.0), measured(250.0), "-75 %"),
+        ("time", timed(1.0), FAILED, "fails: ValueError: no"),
+        ("time", FAILED, FAILED, "fails, on base too: ValueError: no"),
+        ("time", ABSENT, FAILED, "fails, new: ValueError: no"),
+        ("time", SKIPPED, FAILED, "fails, new: ValueError: no"),
+        ("time", FAILED, timed(1.0), "failed on base: ValueError: no"),
+    ],
+)
+def test_every_reason_is_told_in_its_own_words(kind, base, head, why):
+    assert judge(record(kind, base, head)).why == why
+
+
+@pytest.mark.parametrize(("kind", "edge"), [("count", 1.02), ("time", 1.25), ("value", 1.25)])
+def test_thresholds_are_where_they_say(kind, edge):
+    from quartbench.gate.verdict import THRESHOLDS
+
+    make = timed if kind == "time" else measured
+    assert THRESHOLDS[kind] == pytest.approx(edge)
+    for share, blocks in ((0.999, False), (1.001, True)):
+        head = make(edge * share)
+        found = judge(record(kind, make(1.0), head, again=(make(1.0), head)))
+        assert (found.outcome == Outcome.REGRESSION) == blocks

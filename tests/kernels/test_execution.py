@@ -178,6 +178,62 @@ def test_two_python_threads_may_run_kernels_at_once(run_python):
     assert running in ("omp", "tbb")
 
 
+FORKS = """
+import concurrent.futures, multiprocessing, os, sys, numba
+
+def job(number):
+    return results()[number]
+
+here = results() + results() + results()  # the third call of a kernel is on all threads
+fork = multiprocessing.get_context("fork")
+"""
+
+FORKED = {
+    "os.fork": """
+child = os.fork()
+if child == 0:
+    os._exit(0 if all(np.allclose(a, b) for a, b in zip(here, results())) else 3)
+print(os.waitpid(child, 0)[1])
+""",
+    "a pool": """
+with fork.Pool(2) as pool:
+    print(0 if all(np.allclose(a, b) for a, b in zip(here, pool.map(job, range(4)))) else 3)
+""",
+    "an executor": """
+with concurrent.futures.ProcessPoolExecutor(2, mp_context=fork) as pool:
+    print(0 if all(np.allclose(a, b) for a, b in zip(here, pool.map(job, range(4)))) else 3)
+""",
+    "a child of a child": """
+child = os.fork()
+if child == 0:
+    results()
+    inner = os.fork()
+    if inner == 0:
+        os._exit(0 if all(np.allclose(a, b) for a, b in zip(here, results())) else 3)
+    os._exit(os.waitpid(inner, 0)[1])
+print(os.waitpid(child, 0)[1])
+""",
+}
+
+
+@pytest.mark.parametrize("way", FORKED)
+def test_a_forked_process_computes_what_its_parent_does(run_python, way):
+    # GNU's OpenMP ends a process that was forked beside its threads, at the first parallel kernel.
+    assert run_python(LARGE_FORMS + FORKS + FORKED[way], NUMBA_NUM_THREADS="2").split() == ["0"]
+
+
+def test_a_process_that_was_forked_before_any_thread_ran_has_its_own(run_python):
+    script = """
+import os
+child = os.fork()
+if child == 0:
+    results()
+    os._exit(jit.LAYER is None)
+print(os.waitpid(child, 0)[1])
+"""
+    assert run_python(LARGE_FORMS + script, NUMBA_NUM_THREADS="2").split() == ["0"]
+
+
 def test_under_the_work_queue_layer_kernels_run_serially(run_python):
     script = LARGE_FORMS + TWO_THREADS + "print(jit.LAYER, jit.thread_count(1e12, 9))"
     assert run_python(script, NUMBA_THREADING_LAYER="workqueue") == "None 1"

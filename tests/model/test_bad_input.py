@@ -95,6 +95,43 @@ def test_bad_rows_say_what_is_wrong(make_it, message):
     refused(make_it, message)
 
 
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csc_matrix, sp.csr_array, sp.csc_array])
+@pytest.mark.parametrize("wrong", [5, -1, 2**31 - 1])
+def test_sparse_indices_that_lead_out_of_their_matrix_are_refused(kind, wrong):
+    # SciPy checks them neither when a matrix is made nor when it is converted, and kernels read what they say.
+    matrix = kind(np.eye(5))
+    matrix.indices[2] = wrong
+    refused(lambda: StackedForm(matrix), f"rows must have indices of 0 to 4, found {wrong} in the cs[rc] matrix")
+
+
+def test_blocks_of_a_sparse_matrix_that_lead_out_of_it_are_refused():
+    matrix = sp.bsr_matrix(np.eye(6), blocksize=(2, 3))
+    matrix.indices[0] = 2
+    refused(lambda: StackedForm(matrix), "rows must have indices of 0 to 1, found 2 in the bsr matrix")
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda indptr: np.r_[0, 9, indptr[2:]],
+        lambda indptr: np.r_[indptr[:2], -1, indptr[3:]],
+        lambda indptr: np.r_[1, indptr[1:]],
+        lambda indptr: np.r_[indptr[:-1], 6],
+        lambda indptr: indptr[:-1],
+    ],
+)
+def test_pointers_of_a_sparse_matrix_that_do_not_rise_to_its_entries_are_refused(spoil):
+    matrix = sp.csr_matrix(np.eye(5))
+    matrix.indptr = spoil(matrix.indptr).astype(np.int32)
+    refused(lambda: StackedForm(matrix), "rows must have 6 pointers that rise from 0 to at most 5 stored entries")
+
+
+def test_indices_that_are_no_whole_numbers_are_refused():
+    matrix = sp.csr_matrix(np.eye(5))
+    matrix.indices = matrix.indices.astype(float)
+    refused(lambda: StackedForm(matrix), "rows must have whole indices, found float64")
+
+
 @pytest.mark.parametrize("position", [0, 7, 499])
 def test_a_bad_row_is_found_in_every_block(position, monkeypatch):
     monkeypatch.setattr("quartbench.forms.dense.SURVEY_BYTES", 300)

@@ -3,6 +3,7 @@
 The truth is computed in rational arithmetic from the very floating-point rows and weights.
 """
 
+import mpmath
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -133,3 +134,34 @@ def test_every_metric_keeps_a_true_bound(rows, name):
     made = metric(form, name)
     assert 0 < made.bounds.alpha <= made.bounds.beta < np.inf
     assert measured_kappa(form, made, starts=3, steps=60) <= made.bounds.kappa * (1 + 1e-6)
+
+
+def sharp_beta(rows, tau):
+    """Return the root of λ_max(Σ λ_max(B̃ᵢ)B̃ᵢ), the whitened terms computed in sixty digits."""
+    with mpmath.workdps(60):
+        exact = mpmath.matrix(rows.tolist())
+        weights = mpmath.diag([mpmath.mpf(t) for t in tau])
+        whitened = exact * (mpmath.cholesky(exact.T * weights * exact) ** -1).T
+        sizes = mpmath.diag([sum(x**2 for x in whitened[i, :]) for i in range(whitened.rows)])
+        return float(mpmath.sqrt(max(mpmath.eigsy(whitened.T * sizes * whitened, eigvals_only=True))))
+
+
+@pytest.mark.parametrize("distance", [1e-6, 1e-9, 1e-10, 1e-11, 1e-12])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bound_on_beta_is_true_where_the_gram_matrix_has_lost_its_digits(distance, seed):
+    # It was up to 3 % below √ρ/‖x‖² of points: B(w) was rounded before it was whitened.
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((25, 5))
+    rows[:, 4] = rows[:, 0] + distance * rows[:, 4]
+    made = metric(StackedForm(rows), "uniform")
+    true = sharp_beta(rows, made.tau)
+    assert true <= made.bounds.beta <= true * (1.0 + 2.1 * made.rounding + 1e-9)
+
+
+def test_the_bound_on_beta_holds_for_complex_rows_that_are_nearly_dependent():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((30, 4)) + 1j * rng.standard_normal((30, 4))
+    rows[:, 3] = rows[:, 0] + 1e-10 * rows[:, 3]
+    form = ComplexForm(rows)
+    made = metric(form, "uniform")
+    assert measured_kappa(form, made) <= made.bounds.kappa <= 5.0

@@ -124,7 +124,7 @@ def test_a_batch_is_what_its_problems_are_one_by_one(cone, threads):
     rng = np.random.default_rng(0)
     rows, C = rng.standard_normal((40, 30, 5)), rng.standard_normal((40, 5))
     C[0] = -1.0  # trivial on the orthant
-    rows[1] *= 1e-160
+    rows[1] *= 1e-145
     C[1] *= 1e-170  # out of the range of the compiled call's squares
     batch = qb.solve_batch(rows, C, cone, rel_gap=1e-9)
     assert batch.success.all()

@@ -64,3 +64,23 @@ class LiesAboutTheGap(Solver):
         rho, _, image = problem.form.evaluate(start)
         s = problem.best_scale(rho, 1.0)
         yield Iterate(start, -0.75 * s, evaluated=(rho, problem.c / s**3, image))
+
+
+class HangsAtOnce(Solver):
+    def iterates(self, problem, metric, start):
+        time.sleep(3600)
+        yield
+
+
+class Overwrites(Solver):
+    """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
+
+    def iterates(self, problem, metric, start):
+        problem.form.rows[...] *= 2.0
+        yield from AccelHomGD().iterates(problem, metric, start)
+
+
+class OverwritesAndRaises(Solver):
+    def iterates(self, problem, metric, start):
+        problem.form.rows[0] = 0.0
+        raise RuntimeError("no such luck")

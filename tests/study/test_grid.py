@@ -239,3 +239,52 @@ def test_a_peer_has_one_run_for_all_metrics(study):
     group = replace(study.groups[0], solvers=(ours, replace(theirs, peer=True)))
     cells = grid.cells(replace(study, groups=(group,)), 2)
     assert sum(cell.method.peer for cell in cells) * 2 == sum(not cell.method.peer for cell in cells)
+
+
+# Studies that are none ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("m = 60", "m = 1979-05-27"), r"group 'mine': instances: m of spectrum must be .* found datetime"),
+        (("m = 60", "m = [[60]]"), r"m of spectrum must be a finite number or a word, or a list of them, found \[\[60"),
+        (("m = 60", "m = []"), r"m of spectrum must not be empty, found \[\]"),
+        (("m = 60", "m = { a = 1 }"), "m of spectrum must be a finite number or a word"),
+        (("sigma_min = 0.1", "sigma_min = nan"), "sigma_min of spectrum must be a finite number"),
+        (("sigma_min = 0.1", "sigma_min = [0.1, inf]"), "sigma_min of spectrum must be a finite number"),
+        (('name = "mine"', "name = 3"), "name must be a text, found 3"),
+        (('name = "mine"', "name = 1979-05-27"), "name must be a text, found datetime"),
+        (('name = "top"', "name = 3"), "study 'bad.toml': name must be a text, found 3"),
+        (('name = "top"', "about = [1]"), "about must be a text, found"),
+        (('name = "top"', "include = [3]"), "include must be a text, found 3"),
+        (('name = "top"', "seeds = [100000000000000000000]"), "seeds must be at most 9223372036854775807"),
+        (('"gd"', '{ method = "gd", growth = 1979-05-27 }'), "solver 'gd': settings must be JSON, found"),
+        (('"gd"', '"gt"'), "group 'mine': unknown solver 'gt'; did you mean 'gd'"),
+        (('"spectrum"', '"spektrum"'), "group 'mine': unknown instance 'spektrum'; did you mean 'spectrum'"),
+        (('name = "top"', "a = " + "[" * 5000 + "]" * 5000), "is not TOML: maximum recursion depth"),
+    ],
+)
+def test_an_entry_that_is_none_is_named_with_its_file(tmp_path, change, message):
+    text = """
+name = "top"
+[[group]]
+name = "mine"
+instances = [{ generator = "spectrum", m = 60, n = 5, sigma_min = 0.1 }]
+solvers = ["gd"]
+"""
+    assert change[0] in text
+    with pytest.raises(ProblemError, match=message) as error:
+        grid.read_study(written(tmp_path, text.replace(*change), "bad.toml"))
+    assert "bad.toml" in str(error.value)
+
+
+def test_a_study_that_includes_itself_says_so(tmp_path):
+    one, other = tmp_path / "one.toml", tmp_path / "other.toml"
+    one.write_text(f'include = ["{other}"]')
+    other.write_text(f'include = ["{one}"]')
+    with pytest.raises(ProblemError, match=r"study 'one\.toml' includes itself, through 'one\.toml' and 'other\.toml'"):
+        grid.read_study(str(one))
+    one.write_text(f'include = ["quick", "quick", "{other}"]')
+    other.write_text('include = ["quick"]')
+    assert len(grid.read_study(str(one)).groups) == 3 * len(grid.read_study("quick").groups)

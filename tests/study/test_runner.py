@@ -329,6 +329,49 @@ def test_a_worker_that_cannot_start_is_no_failure_of_a_run(tmp_path, monkeypatch
     assert "TypeError" in capfd.readouterr().err
 
 
+def test_a_solver_that_hangs_at_once_has_the_limits_of_its_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(runner, "COMPILING", 0.5)
+    text = f"""
+time_limit = 0.5
+grace = 1
+repeats = 1
+[[group]]
+name = "catalogue"
+instances = [{{ generator = "spectrum", m = 120, n = 10, sigma_min = 0.02 }}]
+solvers = ["{BAD_SOLVERS}:HangsAtOnce"]
+"""
+    run(study_file(tmp_path, text), tmp_path / "out")
+    row = store.read(tmp_path / "out").iloc[0]
+    assert (row["status"], row["m"]) == ("timeout", 120)
+    assert row["message"] == "killed after 2.5 s of warming: it did not stop by itself"
+
+
+def test_a_solver_that_writes_to_the_rows_spoils_no_run_but_its_own(tmp_path):
+    def rows(name, *solvers):
+        specs = [solver if solver.islower() else f"{BAD_SOLVERS}:{solver}" for solver in solvers]
+        text = f"""
+repeats = 1
+[[group]]
+name = "catalogue"
+instances = [{{ generator = "spectrum", m = 120, n = 10, sigma_min = 0.02 }}]
+solvers = {specs}
+metrics = ["identity"]
+"""
+        folder = tmp_path / name
+        folder.mkdir()
+        run(study_file(folder, text), folder / "out")
+        return store.read(folder / "out").set_index("solver")
+
+    alone = rows("alone", "homgd")
+    beside = rows("beside", "Overwrites", "homgd", "OverwritesAndRaises", "gd")
+    for name in ("overwrites", "overwritesandraises"):
+        assert beside.loc[name, "status"] == "failed"
+        assert "it wrote to the rows or to c of its problem" in beside.loc[name, "message"]
+    for column in ("status", "value", "lower_bound", "nit", "passes", "optimum"):
+        assert beside.loc["homgd", column] == alone.loc["homgd", column]
+    assert beside.loc["gd", "optimum"] == alone.loc["homgd", "optimum"]
+
+
 # Repeats --------------------------------------------------------------------------------------------------------------
 
 

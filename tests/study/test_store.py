@@ -131,3 +131,94 @@ def test_merge_on_the_command_line(tmp_path):
     assert refused.exit_code == 2
     assert "cannot be united" in refused.output
     assert json.loads((tmp_path / "out" / "_study.json").read_text())["problem_set"] == 1
+
+
+# Damaged files --------------------------------------------------------------------------------------------------------
+
+
+def overwritten(path):
+    """Damage a page in the middle of a file; its footer stays as it was."""
+    data = bytearray(path.read_bytes())
+    data[200:400] = b"\xff" * 200
+    path.write_bytes(data)
+
+
+def other_columns(path):
+    pandas.DataFrame({"a": [1]}).to_parquet(path)
+
+
+def other_types(path):
+    frame = pandas.read_parquet(path)
+    frame["nit"] = ["many"]
+    frame.to_parquet(path)
+
+
+def another_run(path):
+    frame = pandas.read_parquet(path)
+    frame["key"] = ["somebody-else"]
+    frame.to_parquet(path)
+
+
+DAMAGE = {
+    "a page": overwritten,
+    "the end": lambda path: path.write_bytes(path.read_bytes()[:-4]),
+    "the middle": lambda path: path.write_bytes(path.read_bytes()[:100]),
+    "everything": lambda path: path.write_bytes(b""),
+    "other columns": other_columns,
+    "other types": other_types,
+    "another run": another_run,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE.keys())
+def test_a_damaged_file_costs_its_run_and_no_other(tmp_path, damage):
+    folder = results(tmp_path / "r", "a", "b", "c")
+    damage(folder / "runs" / "b.parquet")
+    frame = store.read(folder)
+    assert list(frame["key"]) == ["a", "c"]
+    assert frame.attrs["unreadable"] == ["b.parquet"]
+    assert frame.dtypes["peer"] == "bool"
+    assert store.merge(tmp_path / "merged", [folder]) == 2
+    assert store.keys(folder) == {"a", "c"}
+    assert sorted(path.name for path in (folder / "runs").iterdir()) == ["a.parquet", "c.parquet"]
+    assert (folder / "_superseded" / "b.parquet").exists()
+    assert store.read(folder).attrs["unreadable"] == []
+
+
+def test_nothing_but_damaged_files_reads_as_an_empty_table(tmp_path):
+    results(tmp_path, "a")
+    (tmp_path / "runs" / "a.parquet").write_bytes(b"PAR1")
+    assert len(store.read(tmp_path)) == 0
+    assert list(store.read(tmp_path).columns) == store.schema().names
+    result = CliRunner().invoke(main, ["report", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "1 files cannot be read" in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "it has no 'study'"),
+        ("[]", r"it must be an object, found \[\]"),
+        ("null", "it must be an object, found None"),
+        ('{"study": 3}', "'study' must be a text, found 3"),
+        ('{"study": "s", "config": []}', r"'config' must be an object, found \[\]"),
+        ('{"study": "s", "config": {}, "system": "mine"}', "'system' must be an object, found 'mine'"),
+        ("[" * 100_000, "maximum recursion depth"),
+    ],
+)
+@pytest.mark.parametrize("command", ["report", "merge", "compare"])
+def test_a_damaged_description_is_named_with_what_is_wrong(tmp_path, text, message, command):
+    folder = results(tmp_path / "r", "a")
+    (folder / "_study.json").write_text(text)
+    with pytest.raises(ProblemError, match=rf"_study\.json' is (not the _study\.json of a study|damaged): .*{message}"):
+        store.settings(folder)
+    arguments = {
+        "report": [folder],
+        "merge": [tmp_path / "out", folder],
+        "compare": ["--study", "quick", "--out", folder, "--quiet", "--threads", 1],
+    }[command]
+    result = CliRunner().invoke(main, [command, *map(str, arguments)])
+    assert result.exit_code == 2, result.output
+    assert "_study.json" in result.output
+    assert not isinstance(result.exception, KeyError | TypeError | AttributeError)

@@ -87,7 +87,10 @@ class Minimiser(Solver):
             threads.take()
 
         threads = _OwnThreads(self.small_algebra)
-        with threads:
+        with (
+            threads,
+            np.errstate(over="ignore", invalid="ignore"),
+        ):  # a model that breaks down is a LostError, or theirs
             for _ in range(STAGES):
                 value = math.inf
                 while (reached := objective.value(z)) < value:

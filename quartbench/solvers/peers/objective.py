@@ -96,7 +96,7 @@ class Objective:
         On a subspace it is PHP + γ(I − P), which is as definite there as ρ is and has the same Newton steps.
         """
         self._look(z)
-        hessian = (self.factor**2 / self.unit) * self.plain.hessian(self._image, self._squares)
+        hessian = self.factor * (self.factor / self.unit) * self.plain.hessian(self._image, self._squares)
         if self.cone.whole or not self.cone.subspace:
             return hessian
         project = self.cone.euclidean

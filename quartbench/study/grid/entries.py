@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import json
+import math
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -19,6 +20,9 @@ from quartbench.precondition import METRICS
 from quartbench.solvers import load_solver, make_solver, solvers
 
 from .records import Instance, Method, digest
+
+#: The largest number that a column of whole numbers holds.
+MOST = 2**63 - 1
 
 
 def read_instances(entry: Any, where: str = "instance") -> list[Instance]:
@@ -46,10 +50,22 @@ def read_instances(entry: Any, where: str = "instance") -> list[Instance]:
     if needed:
         raise ProblemError(f"{where}: {name} needs {' and '.join(map(repr, needed))}")
     defaults = {p.name: p.default for p in signature.parameters.values() if p.default is not p.empty}
+    for given, value in table.items():
+        _require_plain(value, f"{where}: {given} of {name}")
     choices = {key: value if isinstance(value, list) else [value] for key, value in {**defaults, **table}.items()}
     order = [argument for argument in signature.parameters if argument != "seed"]
     combinations = itertools.product(*(choices[argument] for argument in order))
     return [Instance(name, tuple(zip(order, values, strict=True))) for values in combinations]
+
+
+def _require_plain(value: Any, where: str) -> None:
+    """Raise where an argument is neither a finite number nor a word, nor a list of such: nothing else has a key."""
+    values = value if isinstance(value, list) else [value]
+    if not values:
+        raise ProblemError(f"{where} must not be empty, found []")
+    for one in values:
+        if not isinstance(one, str | int | float) or (isinstance(one, float) and not math.isfinite(one)):
+            raise ProblemError(f"{where} must be a finite number or a word, or a list of them, found {value!r}")
 
 
 def _assignment(text: str, where: str) -> tuple[str, Any]:
@@ -107,6 +123,10 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
         if setting not in parameters and not free:
             raise unknown_name(f"setting of {name}", setting, parameters)
     try:
+        written = json.dumps(given, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ProblemError(f"{where}, solver {name!r}: settings must be JSON, found {given!r}") from None
+    try:
         solver = cls(**given)
     except ProblemError as error:
         raise ProblemError(f"{where}, solver {name!r}: {error}") from None
@@ -116,7 +136,7 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
         spec=spec,
         name=name,
         label=label,
-        given=json.dumps(given, sort_keys=True),
+        given=written,
         settings=json.dumps(settings, sort_keys=True, default=repr),
         version=int(cls.version),
         peer=bool(cls.peer),
@@ -140,9 +160,18 @@ def read_seed(value: Any, where: str) -> int:
 
 
 def read_whole(value: Any, where: str, least: int) -> int:
-    """Return a whole number of at least ``least``."""
+    """Return a whole number of at least ``least`` that a column of results can hold."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise ProblemError(f"{where} must be a whole number of at least {least}, found {value!r}")
+    if value > MOST:
+        raise ProblemError(f"{where} must be at most {MOST}, found {value}")
+    return value
+
+
+def read_text(value: Any, where: str) -> str:
+    """Return a text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ProblemError(f"{where} must be a text, found {value!r}")
     return value
 
 

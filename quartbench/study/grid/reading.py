@@ -10,7 +10,7 @@ from typing import Any
 
 from quartbench.errors import ProblemError, unknown_name
 
-from .entries import read_instances, read_methods, read_metric, read_positive, read_seed, read_whole
+from .entries import read_instances, read_methods, read_metric, read_positive, read_seed, read_text, read_whole
 from .records import GRACE, Group, Study
 
 #: The studies that come with the package.
@@ -26,31 +26,34 @@ def shipped() -> dict[str, str]:
     return {path.stem: tomllib.loads(path.read_text(encoding="utf-8")).get("about", "") for path in files}
 
 
-def read_study(name: str) -> Study:
+def read_study(name: str, within: tuple[Path, ...] = ()) -> Study:
     """Return the study in a TOML file, or the shipped one of that name.
 
     A shipped study leaves out, with a note, the solvers that are not installed here; in a user's file they are errors.
+    ``within`` are the files that include it, one within another.
     """
     path = Path(name)
     if path.suffix == ".toml":
         if not path.is_file():
             raise ProblemError(f"study: there is no file {name!r}")
-        return _study(path, lenient=False)
+        return _study(path, lenient=False, within=within)
     if name not in shipped():
         raise unknown_name("study", name, [*shipped(), "file.toml"])
-    return _study(SHIPPED / f"{name}.toml", lenient=True)
+    return _study(SHIPPED / f"{name}.toml", lenient=True, within=within)
 
 
-def _study(path: Path, lenient: bool) -> Study:
+def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
+    where = f"study {path.name!r}"
+    if path.resolve() in within:
+        raise ProblemError(f"{where} includes itself, through {' and '.join(repr(one.name) for one in within)}")
     try:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
-    where = f"study {path.name!r}"
     _known(found, ("name", "about", "grace", "include", "group", *LIMITS), where)
     groups, notes = [], {}
     for other in _list(found.get("include", []), f"{where}: include"):
-        included = read_study(str(other))
+        included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
         groups += included.groups
         notes |= dict.fromkeys(included.notes)
     defaults = {name: found[name] for name in LIMITS if name in found}
@@ -60,15 +63,21 @@ def _study(path: Path, lenient: bool) -> Study:
             raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
         here = f"{where}, group {table.get('name', number)!r}"
         missed: list[str] = []
-        group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
+        try:
+            group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
+        except ProblemError as error:  # an unknown name, say, knows nothing of files
+            raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
         notes |= dict.fromkeys(missed)
         if group.solvers:
             groups.append(group)
     if not groups:
         raise ProblemError(f"{where} has no groups: it needs at least one [[group]] or include")
     grace = read_positive(found.get("grace", GRACE), f"{where}: grace")
-    name = found.get("name", path.stem)
-    return Study(str(name), tuple(groups), str(found.get("about", "")), grace, tuple(notes))
+    name = read_text(found.get("name", path.stem), f"{where}: name")
+    about = found.get("about", "")
+    if not isinstance(about, str):
+        raise ProblemError(f"{where}: about must be a text, found {about!r}")
+    return Study(name, tuple(groups), about, grace, tuple(notes))
 
 
 def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Group:
@@ -76,6 +85,7 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
     for needed in ("name", "instances", "solvers"):
         if not table.get(needed):
             raise ProblemError(f"{where} needs {needed!r}")
+    read_text(table["name"], f"{where}: name")
     given = dict(table)
     given["instances"] = tuple(
         instance

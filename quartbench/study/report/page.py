@@ -6,6 +6,7 @@ Nothing is run here: a page can be made again, and changed, from the results alo
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,13 +36,14 @@ QUESTION = "How fast are convex quartic problems solved to a certified gap, and 
 
 @dataclass(frozen=True)
 class Report:
-    """What was written, and what it says in short."""
+    """What was written, and what it says in short; ``unreadable`` are the files that are no runs, or damaged."""
 
     page: Path
     answer: list[str]
     claims: list[tuple[Claim, Finding]]
     winners: list[tables.Winner]
     noise: float
+    unreadable: list[str]
 
 
 def write(directory: Path, out: Path | None = None) -> Report:
@@ -59,15 +61,17 @@ def write(directory: Path, out: Path | None = None) -> Report:
     if out.suffix.lower() != ".html":
         raise ProblemError(f"a report must end in .html, found {out.name!r}")
     about, runs = store.settings(directory), store.read(directory)
+    unreadable = runs.attrs["unreadable"]
     if runs.empty:
-        raise ProblemError(f"no runs in {str(directory)!r} yet")
+        damaged = f": {len(unreadable)} files cannot be read" if unreadable else " yet"
+        raise ProblemError(f"no runs in {str(directory)!r}{damaged}")
     runs = costs.prepare(runs).sort_values("contender", kind="stable", ignore_index=True)  # as legends have them
     content = Content(runs, about, _kernels(directory))
     try:
         content.save(out)
     except OSError as error:
         raise ProblemError(f"cannot write {error.filename or out}: {error.strerror}") from error
-    return Report(out, content.answer, content.claims, content.winners, content.noise)
+    return Report(out, content.answer, content.claims, content.winners, content.noise, unreadable)
 
 
 def _kernels(directory: Path) -> dict | None:
@@ -75,9 +79,12 @@ def _kernels(directory: Path) -> dict | None:
     if not path.exists():
         return None
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
         raise ProblemError(f"{str(path)!r} is not the table of 'quartbench kernels': {error}") from None
+    if not isinstance(found, dict):
+        raise ProblemError(f"{str(path)!r} is not the table of 'quartbench kernels': found {found!r:.80}")
+    return found
 
 
 class Content:
@@ -150,7 +157,7 @@ class Content:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "cell": _markdown_cell}
+        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "plain": _plain}
         return environment
 
     def _rows_of(self, keys: list[str]) -> str:
@@ -159,13 +166,13 @@ class Content:
 
     def _context(self, out: Path) -> dict[str, Any]:
         by_name = {figure.name: self._shown(figure) for figure in self.figures}
-        system = self.about.get("system", {})
+        system = _Facts(self.about["system"])
         return {
             "question": QUESTION,
             "answer": self.answer,
             "about": self.about,
             "system": system,
-            "config": json.dumps(self.about.get("config", {}), indent=2, ensure_ascii=False),
+            "config": json.dumps(self.about["config"], indent=2, ensure_ascii=False),
             "claims": self.claims,
             "verdicts": [(word, slug(word)) for word in (HOLDS, ONLY, FAILS, OPEN)],
             "winner_table": tables.winner_table(self.winners, self.noise),
@@ -211,6 +218,13 @@ class Content:
         return {"figure": figure, "legend": legend, "panels": panels}
 
 
+class _Facts(dict):
+    """Facts by name, with a dash for those that are not known."""
+
+    def __missing__(self, name: str) -> str:
+        return "–"
+
+
 def _present(*found: tables.Table | None) -> list[tables.Table]:
     return [table for table in found if table is not None]
 
@@ -219,5 +233,7 @@ def _csv(frame: pd.DataFrame, path: Path, digits: int | None = None) -> None:
     frame.to_csv(path, index=False, float_format=None if digits is None else f"%.{digits}g")
 
 
-def _markdown_cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+def _plain(text: object) -> str:
+    """Return a text that Markdown shows as it is, in a table too: names are those that users give."""
+    text = re.sub(r"[\\`*\[\]<>|]|\b_|_\b", r"\\\g<0>", str(text))
+    return " ".join(text.split())

@@ -1,0 +1,265 @@
+"""The iterates of the methods on free space, computed once more with dense matrices from their docstrings."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+import quartbench as qb
+from quartbench.solvers import GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
+from quartbench.solvers.plane import Progress
+from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
+
+#: f_hom(y) = min over s of s⁴ρ − s⟨c,y⟩ = −(3/4)(⟨c,y⟩⁴/4ρ)^{1/3}
+HOMOGENISED = 0.75 * 0.25 ** (1.0 / 3.0)
+
+RNG = np.random.default_rng(0)
+ROWS, C = RNG.standard_normal((25, 5)) * np.linspace(0.5, 2.0, 5), RNG.standard_normal(5)
+PROBLEM = qb.Problem(qb.StackedForm(ROWS), C)
+METRICS = {name: qb.metric(PROBLEM.form, name) for name in ("identity", "uniform", "lewis")}
+
+
+@pytest.fixture(params=METRICS)
+def metric(request):
+    return METRICS[request.param]
+
+
+def matrix(metric):
+    return np.array([metric.apply(unit) for unit in np.eye(5)])
+
+
+def rho(x):
+    return float(((ROWS @ x) ** 4).sum())
+
+
+def gradient(x):
+    return 4.0 * ROWS.T @ (ROWS @ x) ** 3
+
+
+def onto(y, B):
+    """Return the B-projection onto {⟨c,y⟩ = 1}."""
+    normal = np.linalg.solve(B, C)
+    return y + (1.0 - C @ y) / (C @ normal) * normal
+
+
+def taken(method, metric, count):
+    start = starting_point(PROBLEM, metric)
+    return list(itertools.islice(method.iterates(PROBLEM, metric, start), count))
+
+
+def test_the_start_is_the_point_of_least_norm(metric):
+    B = matrix(metric)
+    np.testing.assert_allclose(starting_point(PROBLEM, metric), onto(np.zeros(5), B), rtol=1e-10)
+
+
+def test_homgd_with_fixed_steps(metric):
+    # y ← P(y − t∇√ρ(y)), t = 1/(6β)
+    B, t = matrix(metric), 1.0 / (6.0 * metric.bounds.beta)
+    y = onto(np.zeros(5), B)
+    for found in taken(HomGD("fixed"), metric, 6):
+        np.testing.assert_allclose(found.point, y, rtol=1e-9)
+        assert found.value == pytest.approx(-HOMOGENISED / rho(y) ** (1.0 / 3.0), rel=1e-12)
+        assert math.isnan(found.step) or found.step == pytest.approx(t)
+        y = onto(y - t * np.linalg.solve(B, gradient(y) / (2.0 * math.sqrt(rho(y)))), B)
+
+
+@pytest.mark.parametrize("restart", ["none", "scheduled"])
+def test_accelerated_homgd_with_fixed_steps(metric, restart):
+    # y ← P(z − t∇√ρ(z)), z ← y + (k/(k+3))(y − y before); stages of 1, 2, 4, … steps from the best end so far
+    B, t = matrix(metric), 1.0 / (6.0 * metric.bounds.beta)
+    best = onto(np.zeros(5), B)
+    expected, restarts = [best], [False]
+    for stage in range(6):
+        length = 2**stage if restart == "scheduled" else 100
+        z = before = best
+        for k in range(length):
+            y = onto(z - t * np.linalg.solve(B, gradient(z) / (2.0 * math.sqrt(rho(z)))), B)
+            expected.append(y)
+            restarts.append(stage > 0 and k == 0)
+            theta = 0.0 if k + 1 == length else k / (k + 3.0)
+            z, before = y + theta * (y - before), y
+        if rho(z) <= rho(best):
+            best = z
+    for found, y, restarted in zip(
+        taken(AccelHomGD(restart, step="fixed"), metric, 30), expected, restarts, strict=False
+    ):
+        np.testing.assert_allclose(found.point, y, rtol=1e-8, atol=1e-12)
+        assert found.value == pytest.approx(-HOMOGENISED / rho(y) ** (1.0 / 3.0), rel=1e-9)
+        assert found.restart == restarted
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_bregman_descent_with_fixed_steps(metric, kernel, a):
+    # v = (‖x‖² + a)x − B⁻¹∇f(x)/L, x ← σv with σ³‖v‖² + aσ = 1, L = 12β²
+    B, level = matrix(metric), 12.0 * metric.bounds.beta**2
+    y = onto(np.zeros(5), B)
+    x = (1.0 / (4.0 * rho(y))) ** (1.0 / 3.0) * y
+    for found in taken(Bregman(kernel, "fixed"), metric, 6):
+        np.testing.assert_allclose(found.point, x, rtol=1e-9)
+        assert found.value == pytest.approx(rho(x) - C @ x, rel=1e-12)
+        assert math.isnan(found.step) or found.step == pytest.approx(1.0 / level)
+        v = (x @ B @ x + a) * x - np.linalg.solve(B, gradient(x) - C) / level
+        roots = np.roots([v @ B @ v, 0.0, a, -1.0])
+        x = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_every_level_of_bregman_descent_passes_its_test(metric, kernel, a):
+    # D_f(x⁺,x) ≤ L D_h(x⁺,x) with h = ¼‖x‖⁴ + (a/2)‖x‖², and L falls by 5 % only where D_f is below nine tenths of it.
+    B = matrix(metric)
+
+    def distance(F, slope, x, y):
+        return F(y) - F(x) - slope(x) @ (y - x)
+
+    def kernel_value(x):
+        return 0.25 * (x @ B @ x) ** 2 + 0.5 * a * (x @ B @ x)
+
+    def kernel_gradient(x):
+        return (x @ B @ x + a) * (B @ x)
+
+    found = taken(Bregman(kernel), metric, 12)
+    for before, now, following in zip(found, found[1:], found[2:], strict=False):
+        level = 1.0 / now.step
+        used = distance(rho, gradient, before.point, now.point)
+        allowed = level * distance(kernel_value, kernel_gradient, before.point, now.point)
+        assert used <= allowed * (1.0 + 1e-7) + 1e-14
+        least = level / 1.05 if used < 0.9 * allowed * (1.0 + 1e-7) else level
+        assert 1.0 / following.step >= least * (1.0 - 1e-9)
+        assert now.value < before.value
+
+
+# The line search ------------------------------------------------------------------------------------------------------
+
+
+def test_the_distance_of_a_step_is_that_of_bregman(metric):
+    # D(y,z) = F(y) − F(z) − ⟨∇F(z),y − z⟩ for F = √ρ and for ρ
+    z, y = RNG.standard_normal(5), RNG.standard_normal(5)
+    form = PROBLEM.form
+    line = form.line(z, y - z).tolist()
+    slope = gradient(z) @ (y - z)
+    root, _ = RootStep(PROBLEM, metric).distance(line)
+    assert root == pytest.approx(math.sqrt(rho(y)) - math.sqrt(rho(z)) - slope / (2.0 * math.sqrt(rho(z))), rel=1e-9)
+    plain, _ = PlainStep(PROBLEM, metric).distance(line)
+    assert plain == pytest.approx(rho(y) - rho(z) - slope, rel=1e-9)
+
+
+def test_steps_are_those_of_projected_gradients(metric):
+    B, t = matrix(metric), 0.03
+    point = onto(RNG.standard_normal(5), B)
+    z = evaluate(PROBLEM.form, point)
+    y, squared = RootStep(PROBLEM, metric)(z, t)
+    expected = onto(point - t * np.linalg.solve(B, gradient(point) / (2.0 * math.sqrt(rho(point)))), B)
+    np.testing.assert_allclose(y, expected, rtol=1e-9)
+    assert squared == pytest.approx((y - point) @ B @ (y - point), rel=1e-9)
+    y, squared = PlainStep(PROBLEM, metric)(z, t)
+    np.testing.assert_allclose(y, point - t * np.linalg.solve(B, gradient(point) - C), rtol=1e-9)
+    assert squared == pytest.approx((y - point) @ B @ (y - point), rel=1e-9)
+
+
+def test_the_first_guess_of_a_step_is_that_of_the_curvature_along_the_gradient(metric):
+    B = matrix(metric)
+    z = evaluate(PROBLEM.form, onto(RNG.standard_normal(5), B))
+    squared = z.gradient @ np.linalg.solve(B, z.gradient)
+    assert RootStep(PROBLEM, metric).guess(z) == pytest.approx(4.0 * z.rho**1.5 / squared, rel=1e-9)
+    assert PlainStep(PROBLEM, metric).guess(z) == pytest.approx(z.rho / squared, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [RootStep, PlainStep])
+def test_the_first_step_of_a_search_is_one_over_the_curvature(metric, kind):
+    # L = d²F/dτ² along h, over ‖h‖²_B, so that t = ‖h‖²/F''.
+    step, form = kind(PROBLEM, metric), PROBLEM.form
+    z = evaluate(form, starting_point(PROBLEM, metric))
+    y, squared = step(z, step.guess(z))
+    h = y - z.point
+    second = float(h @ form.hessian_product(z.point, h))
+    if kind is RootStep:
+        second = second / (2.0 * math.sqrt(z.rho)) - (z.gradient @ h) ** 2 / (4.0 * z.rho**1.5)
+    assert LineSearch(form, step, z, 1.05).t == pytest.approx(squared / second, rel=1e-3)
+
+
+@pytest.mark.parametrize("method", [HomGD(), GD()])
+def test_every_step_of_a_search_passes_its_test_and_grows_only_where_it_was_short(metric, method):
+    # D(y,z) ≤ ‖y − z‖²/(2t), and t grows by 5 % where D is below nine tenths of that.
+    B, form = matrix(metric), PROBLEM.form
+    kind = RootStep if isinstance(method, HomGD) else PlainStep
+    step = kind(PROBLEM, metric)
+    found = taken(method, metric, 12)
+    for before, now, following in zip(found, found[1:], found[2:], strict=False):
+        h = now.point - before.point
+        line = form.line(before.point, h).tolist()
+        distance, noise = step.distance(line)
+        allowed = float(h @ B @ h) / (2.0 * now.step)
+        assert distance <= allowed * (1.0 + 1e-9) or distance <= noise
+        grown = method.growth if distance < 0.9 * allowed else 1.0
+        assert following.step <= grown * now.step * (1.0 + 1e-12)
+
+
+# Faster methods -------------------------------------------------------------------------------------------------------
+
+
+def along_line(y, h):
+    """Return the t where ρ(y + th) is least: a root of the cubic in which it is level."""
+    s, w = ROWS @ y, ROWS @ h
+    cubic = [4.0 * (w**4).sum(), 12.0 * (s * w**3).sum(), 12.0 * (s**2 * w**2).sum(), 4.0 * (s**3 * w).sum()]
+    roots = np.roots(cubic)
+    return float(roots[np.abs(roots.imag).argmin()].real)
+
+
+def hom_residual(y):
+    return 4.0 * rho(y) / (C @ y) * C - gradient(y)
+
+
+def hom_value(y):
+    return -HOMOGENISED / (rho(y) / (C @ y) ** 4) ** (1.0 / 3.0)
+
+
+@pytest.mark.parametrize("method", [HomNewton(), HomNewtonCG(forcing=1e-13)], ids=repr)
+def test_newton_methods_move_to_the_best_point_of_the_plane(metric, method):
+    y = starting_point(PROBLEM, metric)
+    decrement = math.nan
+    for found in taken(method, metric, 3):  # the next ones are at rounding
+        np.testing.assert_allclose(found.point / (C @ found.point), y / (C @ y), rtol=1e-7)
+        assert found.value == pytest.approx(hom_value(y), rel=1e-10)
+        assert found.decrement == pytest.approx(decrement, rel=1e-5, abs=1e-13, nan_ok=True)
+        r = hom_residual(y)
+        e = newton(y, r)
+        decrement = float(r @ e) / (6.0 * rho(y))
+        z = (C @ y) / (C @ (y + e)) * (y + e)
+        t = along_line(y, z - y)
+        best = rho(y + t * (z - y))
+        # z itself is taken where it misses less than a thousandth of what the best point gains.
+        y = z if rho(z) - best <= 1e-3 * (rho(y) - best) + 1e-15 * rho(y) else y + t * (z - y)
+
+
+def newton(y, r):
+    """Return ρ''(y)⁻¹r for rows of rank one: ρ'' = 12 Σ ⟨u,y⟩² uuᵀ."""
+    return np.linalg.solve(12.0 * ROWS.T @ ((ROWS @ y) ** 2 * ROWS.T).T, r)
+
+
+def test_homcg_takes_the_steps_of_conjugate_gradients(metric):
+    B = matrix(metric)
+    y = starting_point(PROBLEM, metric)
+    d, before, size_before, unit = np.zeros(5), None, 1.0, None
+    for found in taken(HomCG(), metric, 7):
+        np.testing.assert_allclose(found.point / (C @ found.point), y / (C @ y), rtol=1e-6)
+        assert found.value == pytest.approx(hom_value(y), rel=1e-9)
+        r = hom_residual(y) / rho(y)
+        v = np.linalg.solve(B, r)
+        unit = unit or np.abs(y).max() / np.abs(v).max()
+        v = unit * v
+        beta = 0.0 if before is None else max(0.0, float((r - before) @ v) / size_before)
+        d = v + beta * d
+        before, size_before = r, float(r @ v)
+        h = d - (C @ d) / (C @ y) * y
+        y = y + along_line(y, h) * h
+
+
+@pytest.mark.parametrize("value", [-1.0, -1e-30])
+def test_progress_ends_after_three_values_that_do_not_fall(value):
+    progress = Progress()
+    assert not progress.ended(value)
+    assert not progress.ended(value * (1.0 + 1e-14))
+    assert [progress.ended(value) for _ in range(3)] == [False, False, True]
+    assert not progress.ended(2.0 * value)
+    assert [progress.ended(2.0 * value * (1.0 + 2e-16)) for _ in range(3)] == [False, False, True]

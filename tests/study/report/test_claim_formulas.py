@@ -1,0 +1,363 @@
+"""What the formulas of the claims say, computed once more: the numbers behind each verdict, and where it changes."""
+
+import math
+
+import numpy as np
+import pytest
+
+from quartbench.study.report.claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN
+
+from ..frames import frame, run
+
+TESTS = {claim.name: claim for claim in CLAIMS}
+
+
+ARMIJO = {"settings": {"step": "armijo"}}
+
+
+def decide(name, *rows):
+    return TESTS[name].decide(frame(*rows))
+
+
+def delta(gap):
+    """Return δ of a relative gap g: √ρ(y) = (1 + δ)√ρ(y*) with 1 − (1 + δ)^{−2/3} = g."""
+    return (1.0 - gap) ** -1.5 - 1.0
+
+
+def falls(cost, **columns):
+    """Return a run that reaches gap 0.01 after ``cost`` iterations."""
+    return run(gaps=(1.0, 0.1, 0.01), iterations=(0, cost // 2, cost), **columns)
+
+
+# Theorems -------------------------------------------------------------------------------------------------------------
+
+
+def accelerated(count, gap, kappa, **columns):
+    columns = {"method": "accel-homgd", "settings": {"restart": "scheduled"}} | columns
+    return run(gaps=(0.5, gap), iterations=(0, count), kappa_bound=kappa, **columns)
+
+
+@pytest.mark.parametrize("gap", [0.1, 1e-6])
+@pytest.mark.parametrize("kappa", [1.5, 40.0])
+def test_the_bound_of_accelerated_homgd_has_its_constants(gap, kappa):
+    # 32 √(L/μ) (δ₀^{1/4} + 2^{1/4}) / δ^{1/4} with L/μ = √27 κ
+    bound = 32.0 * math.sqrt(math.sqrt(27.0) * kappa) * (delta(0.5) ** 0.25 + 2.0**0.25) / delta(gap) ** 0.25
+    count = math.floor(bound)
+    found = decide("bound-accelerated", accelerated(count, gap, kappa))
+    assert found.verdict == HOLDS
+    assert found.numbers == {"share of the bound": pytest.approx(count / math.ceil(bound), rel=1e-9), "runs": 1}
+    assert decide("bound-accelerated", accelerated(math.ceil(bound) + 1, gap, kappa)).verdict == FAILS
+
+
+def test_only_runs_with_the_schedule_are_held_against_the_bound():
+    other = accelerated(10**9, 0.1, 2.0, settings={"restart": "adaptive"})
+    assert decide("bound-accelerated", other).verdict == OPEN
+    assert decide("bound-accelerated", other, accelerated(10, 0.1, 2.0)).numbers["runs"] == 1
+
+
+@pytest.mark.parametrize("gap", [0.3, 0.1, 1e-3, 1e-8])
+def test_the_bound_of_homgd_has_its_constants(gap):
+    kappa, tail = 3.0, max(delta(gap) ** -0.5 - 2.0, 0.0)
+    bound = 12.0 * math.sqrt(27.0) * kappa * (max(math.log(4.0 * delta(0.5)), 0.0) + tail)
+    for count, verdict in ((math.floor(bound), HOLDS), (math.ceil(bound) + 1, FAILS)):
+        found = decide("bound-homgd", run(gaps=(0.5, gap), iterations=(0, count), kappa_bound=kappa))
+        assert found.verdict == verdict
+        assert found.numbers["share of the bound"] == pytest.approx(count / math.ceil(bound), rel=1e-9)
+
+
+def test_the_bound_of_homgd_from_a_start_that_is_close_has_no_logarithm():
+    start, gap = 0.05, 1e-4  # 4δ₀ < 1
+    bound = 12.0 * math.sqrt(27.0) * 2.0 * (delta(gap) ** -0.5 - 2.0)
+    found = decide("bound-homgd", run(gaps=(start, gap), iterations=(0, 100), kappa_bound=2.0))
+    assert found.numbers["share of the bound"] == pytest.approx(100 / math.ceil(bound), rel=1e-9)
+
+
+def test_bounds_count_the_first_time_that_a_gap_is_reached_and_no_rounding():
+    rows = run(gaps=(0.5, 0.1, 0.1, 0.2, 1e-13), iterations=(0, 10, 10**6, 10**7, 10**8), kappa_bound=2.0)
+    bound = 12.0 * math.sqrt(27.0) * 2.0 * (math.log(4.0 * delta(0.5)) + max(delta(0.1) ** -0.5 - 2.0, 0.0))
+    assert decide("bound-homgd", rows).numbers["share of the bound"] == pytest.approx(10 / math.ceil(bound), rel=1e-6)
+    assert decide("bound-homgd", run(gaps=(0.5,), kappa_bound=2.0)).verdict == OPEN
+
+
+def sweep_bound(m, n, r):
+    """Return 1 + ln(ln(rm)/((2 − p')·1 %))/(2 − p'), where 1/(2 − p') = ½ + ln(m/n)/(4 ln ω) and ω = 1.5."""
+    inverse = 0.5 + math.log(m / n) / (4.0 * math.log(1.5))
+    return 1.0 + inverse * math.log(max(math.log(r * m) * inverse / 0.01, 1.0))
+
+
+@pytest.mark.parametrize(("m", "n", "r"), [(2000, 20, 1), (500, 100, 3), (10**6, 10, 1)])
+def test_sweeps_are_held_against_the_count_of_the_corollary(m, n, r):
+    bound = sweep_bound(m, n, r)
+    for sweeps, verdict in ((math.floor(bound), HOLDS), (math.ceil(bound), FAILS)):
+        found = decide("sweeps", run(metric="lewis", sweeps=sweeps, m=m, n=n, r=r))
+        assert found.verdict == verdict
+        assert found.numbers == {"share of the count": pytest.approx(sweeps / bound, rel=1e-12)}
+
+
+def test_sweeps_count_where_the_surrogate_exists():
+    # m/n > ω², else p' ≤ 1
+    assert decide("sweeps", run(metric="lewis", sweeps=5, m=220, n=100)).verdict == OPEN
+    assert decide("sweeps", run(metric="lewis", sweeps=5, m=230, n=100)).verdict == HOLDS
+    assert decide("sweeps", run(metric="lewis", sweeps=0, m=2300, n=100)).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "method", "metric", "quantity", "limit"),
+    [
+        ("kappa-iterations", "scaling-kappa", "homgd", "identity", "kappa_bound", 1.0),
+        ("kappa-iterations", "scaling-kappa", "accel-homgd", "identity", "kappa_bound", 0.5),
+        ("gamma-iterations", "scaling-coherence", "homgd", "uniform", "coherence", 0.5),
+    ],
+)
+def test_growth_is_held_against_the_exponent_of_the_theory(name, group, method, metric, quantity, limit):
+    def rows(exponent):
+        for k in (16, 64, 256, 1024):
+            columns = {quantity: float(k), "instance": str(k), "seed": 0}
+            yield falls(round(400 * k**exponent), group=group, method=method, metric=metric, **columns)
+
+    below, above = decide(name, *rows(limit - 0.1)), decide(name, *rows(limit + 0.1))
+    assert (below.verdict, above.verdict) == (HOLDS, FAILS)
+    (exponent,) = below.numbers.values()
+    assert exponent == pytest.approx(limit - 0.1, abs=0.01)
+    assert "0.10 below the theory" in below.evidence
+    assert "0.10 above the theory" in above.evidence
+    assert "over 1 fits" in above.evidence
+
+
+# Metrics --------------------------------------------------------------------------------------------------------------
+
+
+def test_kappa_of_the_identity_is_held_against_the_squared_condition():
+    # (σ_max/σ_min)² √(mγ) = 100 · √(20 · 0.8) = 400
+    for arguments in ({"sigma_min": 0.1}, {"cond": 10.0}):
+        found = decide("kappa-identity", run(kappa_bound=400.0, coherence=0.8, arguments=arguments))
+        assert found.verdict == HOLDS
+        assert found.numbers == {"least": pytest.approx(1.0), "largest": pytest.approx(1.0)}
+        assert decide("kappa-identity", run(kappa_bound=401.0, coherence=0.8, arguments=arguments)).verdict == FAILS
+    assert decide("kappa-identity", run(kappa_bound=400.0, coherence=0.8)).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "bound", "slack"),
+    [
+        ("kappa-uniform", {"metric": "uniform", "coherence": 0.45, "m": 20}, 3.0, 1e-6),
+        ("kappa-lewis", {"metric": "lewis", "n": 9}, 3.0, 0.01),
+    ],
+)
+def test_bounds_on_kappa_have_their_slack_and_no_more(name, columns, bound, slack):
+    rows = [run(kappa_bound=bound * share, **columns) for share in (0.5, 0.6, 1.0 + 0.99 * slack)]
+    found = decide(name, *rows)
+    assert found.verdict == HOLDS
+    assert (found.numbers["least"], found.numbers["largest"]) == pytest.approx((0.5, 1.0 + 0.99 * slack))
+    assert "0.6 in the median" in found.evidence
+    assert decide(name, *rows, run(kappa_bound=bound * (1.0 + 1.01 * slack), **columns)).verdict == FAILS
+
+
+@pytest.mark.parametrize(
+    ("gamma", "verdict"), [(0.5, HOLDS), (0.7, HOLDS), (2.0, HOLDS), (0.5 - 1e-6, FAILS), (2.0 + 1e-6, FAILS)]
+)
+def test_coherence_lies_between_its_ends(gamma, verdict):
+    found = decide("coherence-range", run(coherence=gamma, m=20, n=10, r=2))
+    assert found.verdict == verdict
+    assert found.numbers == {"γm/n": pytest.approx(2.0 * gamma), "γ/r": pytest.approx(0.5 * gamma)}
+    assert "On one instance" in found.evidence
+    assert (
+        "Over 2 instances" in decide("coherence-range", run(coherence=0.6), run(coherence=0.6, instance="b")).evidence
+    )
+
+
+@pytest.mark.parametrize("columns", [{"cone": "centred"}, {"generator": "complex_gaussian"}, {"m": 0}])
+def test_coherence_of_graphs_and_complex_rows_is_another_matter(columns):
+    assert decide("coherence-range", run(coherence=0.001, **columns)).verdict == OPEN
+
+
+def graph(name, excess, ratio):
+    """Return runs on a graph with |Ω|γ/N = excess, where B⁽⁰⁾ takes ratio times the iterations of B*."""
+    gamma = excess * 30 / (300 * 3)  # mγr/n with m = 300, n = 30 and r = 3
+    for metric, cost in (("uniform", round(100 * ratio)), ("lewis", 100)):
+        columns = {"cone": "centred", "coherence": gamma, "m": 300, "n": 30, "r": 3, "instance": name}
+        yield falls(cost, metric=metric, **columns)
+
+
+def test_lewis_pays_on_graphs_of_high_resistance():
+    assert decide("graphs", *graph("a", 4.0, 3.0), *graph("b", 1.1, 1.0)).verdict == HOLDS
+    assert decide("graphs", *graph("a", 1.1, 3.0)).verdict == FAILS
+    assert decide("graphs", *graph("a", 4.0, 1.0)).verdict == FAILS
+    # SIMILAR² = 1.5625 is where κ₀/κ* = 1.25
+    assert decide("graphs", *graph("a", 1.55, 1.2)).verdict == HOLDS
+    assert decide("graphs", *graph("a", 1.57, 1.3)).verdict == HOLDS
+    mixed = decide("graphs", *graph("a", 4.0, 3.0), *graph("b", 4.0, 1.0), *graph("c", 4.0, 3.0))
+    assert (mixed.verdict, mixed.condition) == (ONLY, "not for b")
+    assert mixed.cases[0].startswith("a (|Ω|γ/N = 4): 3")
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.24, FAILS), (1.26, HOLDS)])
+def test_preconditioning_is_significant_beyond_a_quarter(ratio, verdict):
+    rows = [
+        falls(
+            round(1000 * (ratio if metric == "identity" else 1)), metric=metric, group=group, instance=group, **ARMIJO
+        )
+        for metric in ("identity", "uniform", "lewis")
+        for group in ("figure-2a", "figure-2b")
+    ]
+    found = decide("preconditioning", *rows)
+    assert found.verdict == verdict
+    assert len(found.numbers) == 4
+    assert list(found.numbers.values()) == pytest.approx([ratio] * 4)
+
+
+@pytest.mark.parametrize(("low", "high", "verdict"), [(1.24, 1.26, HOLDS), (1.24, 1.24, FAILS), (1.26, 3.0, FAILS)])
+def test_lewis_is_significant_only_at_high_coherence(low, high, verdict):
+    rows = [
+        falls(round(1000 * (ratio if metric == "uniform" else 1)), metric=metric, group=group, instance=group, **ARMIJO)
+        for group, ratio in (("figure-2a", low), ("figure-2b", high))
+        for metric in ("uniform", "lewis")
+    ]
+    found = decide("coherence", *rows)
+    assert found.verdict == verdict
+    assert sorted(found.numbers.values()) == pytest.approx(sorted([low, high]))
+
+
+# Section 6.1 ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.24, HOLDS), (1.26, FAILS), (1 / 1.24, HOLDS), (1 / 1.26, FAILS)])
+def test_gd_and_homgd_are_similar_within_a_quarter_both_ways(ratio, verdict):
+    rows = falls(round(10_000 * ratio), method="gd", group="figure-1a"), falls(10_000, group="figure-1a")
+    assert decide("gd-homgd", *rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.24, FAILS), (1.26, HOLDS)])
+def test_acceleration_counts_on_ill_conditioned_rows(ratio, verdict):
+    fast = {"method": "accel-homgd", "settings": {"restart": "scheduled"}}
+    easy = falls(1000, group="figure-1a"), falls(1000, group="figure-1a", **fast)
+    hard = falls(round(1000 * ratio), group="figure-1b"), falls(1000, group="figure-1b", **fast)
+    found = decide("acceleration", *easy, *hard)
+    assert found.verdict == verdict
+    assert list(found.numbers.values()) == pytest.approx([1.0, ratio])
+    assert decide("acceleration", *easy).verdict == OPEN
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.24, FAILS), (1.26, HOLDS)])
+@pytest.mark.parametrize("restart", ["scheduled", "adaptive"])
+def test_restarts_are_significant_beyond_a_quarter(ratio, verdict, restart):
+    def with_restarts(kind, cost):
+        return falls(cost, method="accel-homgd", group="figure-1b", settings={"restart": kind})
+
+    assert (
+        decide("restarts", with_restarts("none", round(1000 * ratio)), with_restarts(restart, 1000)).verdict == verdict
+    )
+
+
+def test_fixed_steps_say_how_far_the_gap_fell():
+    rows = [run(settings={"step": "fixed"}, gaps=(0.8, gap), seed=seed) for seed, gap in enumerate((0.4, 0.2, 0.08))]
+    found = decide("fixed-steps", *rows)
+    assert found.verdict == HOLDS
+    assert found.numbers["median fall"] == pytest.approx(0.25, rel=1e-6)
+    level = run(settings={"step": "fixed"}, gaps=(0.5, 0.5))
+    assert decide("fixed-steps", level).verdict == FAILS
+
+
+# Additions ------------------------------------------------------------------------------------------------------------
+
+
+def test_certificates_may_be_below_the_truth_by_what_optima_are_known_to():
+    # The true gap is 0.01: f* = −1 and f = −0.99.
+    assert decide("certificate", run(gap=0.01 - 0.9e-10)).verdict == HOLDS
+    found = decide("certificate", run(gap=0.01 - 1.1e-10), run(gap=0.02, seed=1))
+    assert found.verdict == FAILS
+    assert found.numbers["invalid"] == 1
+    found = decide("certificate", *(run(gap=gap, seed=seed) for seed, gap in enumerate((0.02, 0.03, 0.09))))
+    assert found.numbers == {"invalid": 0, "median factor": pytest.approx(3.0)}
+
+
+def test_factors_of_certificates_are_taken_where_the_truth_is_known():
+    rounding = run(gaps=(1.0, 0.5e-9), gap=1e-9, seed=1)
+    above = run(gaps=(1.0, 2e-9), gap=1e-8, seed=2)
+    assert decide("certificate", rounding, above).numbers["median factor"] == pytest.approx(5.0, rel=1e-6)
+    assert math.isnan(decide("certificate", rounding).numbers["median factor"])
+    # An optimum below |f*| = 1 counts relative to itself.
+    far = run(optimum=-4.0, value=-3.0, gap=0.5)
+    assert decide("certificate", far).numbers["median factor"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("passes", "verdict"), [(124, HOLDS), (125, HOLDS), (126, FAILS)])
+def test_gradient_iterations_cost_about_a_pass(passes, verdict):
+    rows = [run(nit=100, seed=seed) | {"passes": each} for seed, each in enumerate((passes, passes, 300))]
+    found = decide("one-pass", *rows)
+    assert found.verdict == verdict
+    assert found.numbers == {"median": pytest.approx(passes / 100)}
+    assert "3.00 at most" in found.evidence
+
+
+def test_short_runs_say_nothing_of_passes():
+    assert decide("one-pass", run(nit=49) | {"passes": 500}).verdict == OPEN
+    assert decide("one-pass", run(nit=50) | {"passes": 50}).verdict == HOLDS
+    assert decide("one-pass", run(nit=50, method="homcg") | {"passes": 50}).verdict == OPEN
+
+
+@pytest.mark.parametrize(("nit", "verdict"), [(10, HOLDS), (11, FAILS)])
+def test_newton_takes_ten_iterations_at_most(nit, verdict):
+    found = decide("newton", run(method="homnewton", nit=nit), run(method="homnewton", nit=3, seed=1))
+    assert (found.verdict, found.numbers) == (verdict, {"largest": float(nit)})
+    assert decide("newton", run(method="homnewton", nit=nit, success=False)).verdict == OPEN
+
+
+def against_peers(*ratios):
+    """Return runs in which the best peer takes ``ratio`` times the whole call of auto, one instance each."""
+    for place, ratio in enumerate(ratios):
+        columns = {"group": "peers", "instance": f"i{place}"}
+        yield run(method="auto", wall_seconds=2.0, **columns)
+        yield run(method="scipy-lbfgs", peer=True, seconds=(0, ratio, 2.0 * ratio), wall_seconds=9.0, **columns)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict", "condition"),
+    [
+        ((2.0, 1.5), HOLDS, ""),
+        ((2.0, 1.0), ONLY, "not for i1"),
+        ((0.5, 0.25), FAILS, ""),
+        ((1.2, 0.9), ONLY, "not for i1"),
+    ],
+)
+def test_auto_is_faster_where_its_whole_call_is(ratios, verdict, condition):
+    found = decide("peers", *against_peers(*ratios))
+    assert (found.verdict, found.condition) == (verdict, condition)
+    assert found.numbers["least"] == pytest.approx(min(ratios))
+    assert found.numbers["geometric mean"] == pytest.approx(math.exp(np.log(ratios).mean()))
+    assert f"significantly on {sum(ratio > 1.25 for ratio in ratios)}:" in found.evidence
+    assert decide("peers", *(row for row in against_peers(2.0) if row["peer"])).verdict == OPEN
+    assert decide("peers", *(row for row in against_peers(2.0) if not row["peer"])).verdict == OPEN
+
+
+# Words and edges ------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_starts_at_zero_has_a_bound_all_the_same():
+    rows = run(gaps=(1.0, 0.1), iterations=(0, 5), kappa_bound=2.0, trace_value=[0.0, -0.9])
+    found = decide("bound-homgd", rows)
+    start = (1e-12) ** -1.5
+    bound = 12.0 * math.sqrt(27.0) * 2.0 * (math.log(4.0 * start) + max(delta(0.1) ** -0.5 - 2.0, 0.0))
+    assert found.numbers["share of the bound"] == pytest.approx(5 / math.ceil(bound), rel=1e-3)
+
+
+def test_a_gap_above_rounding_is_held_against_the_bound():
+    for gap, counted in ((0.9e-12, False), (1.5e-12, True)):
+        rows = run(gaps=(0.5, 0.1, gap), iterations=(0, 1, 10**9), kappa_bound=2.0, trace_value=[-0.5, -0.9, gap - 1.0])
+        assert (decide("bound-homgd", rows).verdict == FAILS) == counted
+
+
+def test_factors_of_certificates_are_the_median_over_all_that_are_sharp():
+    rows = run(gaps=(1.0, 1.5e-9), gap=7 * 1.5e-9, seed=1), run(gaps=(1.0, 1e-3), gap=3e-3, seed=2)
+    assert decide("certificate", *rows).numbers["median factor"] == pytest.approx(5.0, rel=1e-5)
+
+
+def test_several_comparisons_are_a_range_and_one_is_a_number():
+    alike = [
+        falls(cost, method=m, group=g) for g in ("figure-1a", "figure-1b") for m, cost in (("gd", 120), ("homgd", 100))
+    ]
+    assert "takes 1.2 times the iterations" in decide("gd-homgd", *alike).evidence
+    other = [*alike[:2], falls(110, method="gd", group="figure-1b"), falls(100, group="figure-1b")]
+    found = decide("gd-homgd", *other)
+    assert "takes 1.1 to 1.2 times the iterations" in found.evidence
+    assert found.cases[0].startswith("well-conditioned rows (1a): 1.2 (120 against 100 at gap ")
