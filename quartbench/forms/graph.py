@@ -15,7 +15,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from quartbench.cones import Centred
 from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels import exact as exact_
-from quartbench.kernels import graph
+from quartbench.kernels import graph, misfit
 from quartbench.kernels.jit import shares, thread_count, together
 from quartbench.linalg.dissection import Dissection
 from quartbench.linalg.known import Known
@@ -174,6 +174,14 @@ class GraphForm(TermForm):
         return together(
             graph.hessian_product_parallel, self._work, indptr, neighbours, x, v, self._vertex_shares(parts)
         ).reshape(-1)
+
+    def _evaluate_misfit(self, x, d, omega):
+        value, gradient, image = misfit.evaluate_edges(self.heads, self.tails, x.reshape(self.shape), d, omega)
+        return value, gradient.reshape(-1), image
+
+    def _misfit_product(self, image, alpha, beta, v):
+        product, direction = misfit.product_edges(self.heads, self.tails, image, alpha, beta, v.reshape(self.shape))
+        return product.reshape(-1), direction
 
     # Rows and matrices ------------------------------------------------------------------------------------------------
 
