@@ -1,0 +1,40 @@
+"""Quadratic inverse problems: phase retrieval, distance matrix completion, symmetric NMF, by DC and by others.
+
+minimise F(x) = Σ (⟨x,Bᵢx⟩ − dᵢ)² over a cone. F is not convex: what is certified is each convex step of the paper's DC
+algorithm, never that the point found is the one that the data came from.
+"""
+
+from . import peers as peers
+from .auto import Auto
+from .cd import CD
+from .contract import Iterate, Method, make_method, methods, register
+from .dc import DC
+from .dc_inexact import DCAccelerated, DCInexact
+from .driver import State, solve
+from .lbfgs import LBFGS
+from .newton import Newton
+from .nolips import NoLips
+from .problem import Problem
+from .results import History, Result, Stage
+
+__all__ = [
+    "CD",
+    "DC",
+    "LBFGS",
+    "Auto",
+    "DCAccelerated",
+    "DCInexact",
+    "History",
+    "Iterate",
+    "Method",
+    "Newton",
+    "NoLips",
+    "Problem",
+    "Result",
+    "Stage",
+    "State",
+    "make_method",
+    "methods",
+    "register",
+    "solve",
+]
