@@ -9,6 +9,7 @@ from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register
 from quartbench.errors import ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
+    DiffractionForm,
     Form,
     GramForm,
     GraphForm,
@@ -37,6 +38,7 @@ __all__ = [
     "ComplexForm",
     "Cone",
     "Diagonal",
+    "DiffractionForm",
     "Form",
     "Free",
     "GramForm",

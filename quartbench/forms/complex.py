@@ -37,6 +37,7 @@ class ComplexForm(TermForm):
     dtype = row_dtype = np.dtype(np.complex128)
     leverage_rank = 1
     rigorous = True
+    fuses_misfit = True
 
     def __init__(self, rows: Any) -> None:
         super().__init__()

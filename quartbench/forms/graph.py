@@ -64,6 +64,7 @@ class GraphForm(TermForm):
     factorable = True
     refines_hessian = False  # directions take few products in the metric of the Laplacian
     has_edges = True
+    fuses_misfit = True
     bare_metric = "diagonal"
 
     def __init__(self, points: int, dim: int, edges: Any) -> None:

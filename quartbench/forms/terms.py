@@ -69,12 +69,16 @@ class TermForm(Form):
         Whether a factor of the Hessian's weights on the way, as ``auto`` makes it, is worth its cost.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
+    fuses_misfit : bool
+        Whether value, gradient and image of a misfit take one read of the rows, and not one for image and one for
+        gradient.
     """
 
     row_dtype = np.dtype(np.float64)
     in_columns = False
     refines_hessian = True
     has_edges = False
+    fuses_misfit = False
 
     # Hooks ------------------------------------------------------------------------------------------------------------
 

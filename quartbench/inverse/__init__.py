@@ -14,6 +14,7 @@ from .driver import State, solve
 from .lbfgs import LBFGS
 from .newton import Newton
 from .nolips import NoLips
+from .phase import phase, phase_error, spectral_start
 from .problem import Problem
 from .results import History, Result, Stage
 
@@ -35,6 +36,9 @@ __all__ = [
     "State",
     "make_method",
     "methods",
+    "phase",
+    "phase_error",
     "register",
     "solve",
+    "spectral_start",
 ]

@@ -30,7 +30,8 @@ class LBFGS(Method):
     1. h = −H∇F(x) by the two-loop recursion over the last ``memory`` pairs, from B⁻¹ scaled by ⟨s,y⟩/⟨y,B⁻¹y⟩; B is
        diagonal.
     2. Evaluate F, ∇F and the image at x + h, one pass. Images are linear: the quartic along h is then known, and where
-       its lowest point is much lower, x moves there instead, for one pass more.
+       its lowest point is much lower, x moves there instead, for one pass more. Where a form does not fuse value and
+       gradient, the image of h and the gradient at the lowest point cost the same, and that is done.
 
     Guarantee
     ---------
@@ -45,6 +46,8 @@ class LBFGS(Method):
     memory : int
         The pairs that are kept.
     """
+
+    metric = "diagonal"
 
     def __init__(self, memory: int = 10) -> None:
         self.memory = memory
@@ -66,7 +69,7 @@ class LBFGS(Method):
             slope = float(direction @ at.gradient)
             found, t, line = at, 0.0, None
             if slope < 0.0:
-                found, t, line = self._searched(misfit, at, direction, slope, first=count == 0)
+                found, t, line = self._searched(misfit, at, direction, slope, count == 0 or not misfit.fused)
             if t == 0.0 or fall_on(line, t) <= ROUNDING * at.value:
                 if count == 0:
                     return
@@ -77,14 +80,14 @@ class LBFGS(Method):
             yield Iterate(at, t)
 
     @staticmethod
-    def _searched(misfit, at: At, direction: np.ndarray, slope: float, first: bool) -> tuple[At, float, np.ndarray]:
-        """Return the point that the search takes, its t and the quartic; ``first`` where no scale is known yet."""
-        there = None if first else misfit.evaluate(at.point + direction)
-        along = misfit.image(direction) if first else there.image - at.image
+    def _searched(misfit, at: At, direction: np.ndarray, slope: float, exact: bool) -> tuple[At, float, np.ndarray]:
+        """Return the point that the search takes, its t and the quartic; the lowest, if ``exact``."""
+        there = None if exact else misfit.evaluate(at.point + direction)
+        along = misfit.image(direction) if exact else there.image - at.image
         line = misfit.line(at.image, along)
         line[1] = slope
         t = lowest(line, low=0.0)
-        if not first and fall_on(line, 1.0) >= GOOD * fall_on(line, t) > 0.0:
+        if not exact and fall_on(line, 1.0) >= GOOD * fall_on(line, t) > 0.0:
             return there, 1.0, line
         if t == 0.0:
             return at, 0.0, line

@@ -48,6 +48,8 @@ class Misfit:
 
     form: Form
     size: float
+    #: Whether F, ∇F and the image at a point take one pass; else the gradient takes one more.
+    fused = False
     #: Whether a convex step of the DC algorithm reads what passes count.
     convex_steps_read = True
     _charged = 0
@@ -110,7 +112,7 @@ class TermMisfit(Misfit):
     """F(x) = Σ ωᵢ(⟨x,Bᵢx⟩ − dᵢ)², with φ(x) = Σ (2dᵢ⟨x,Bᵢx⟩ − dᵢ²) where all weights ω are 1."""
 
     def __init__(self, form: TermForm, d: Any, weights: Any = None) -> None:
-        self.form = form
+        self.form, self.fused = form, form.fuses_misfit
         self.d = _per_term(d, "d", form.terms)
         if not self.d.any():
             raise ProblemError("d must not be all zero: the solution is x = 0 and there is nothing to solve")
