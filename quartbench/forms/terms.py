@@ -242,6 +242,21 @@ class TermForm(Form):
         """Return the five coefficients of t ↦ F(x + t v) from the images of x and v. No pass."""
         return misfit.line(image, direction, self.rank, d, omega)
 
+    def misfit_line_to(self, image: np.ndarray, ahead: np.ndarray, d: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """Return the five coefficients of t ↦ F(x + t(y − x)) from the images of x and y. No pass."""
+        return misfit.line_to(image, ahead, self.rank, d, omega)
+
+    def misfit_factor_cost(self) -> float:
+        """Return the passes that a factor of such a matrix costs; infinite where a kind has none."""
+        return math.inf
+
+    def misfit_factor(self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, shift: float) -> Any:
+        """Return a factor, with ``solve``, of the matrix of ``misfit_product`` plus ``shift`` times its mean diagonal.
+
+        None where the matrix is not definite.
+        """
+        raise NotImplementedError
+
     # Many columns at once ---------------------------------------------------------------------------------------------
 
     def image_columns(self, x: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from .cd import CD
 from .contract import Iterate, Method, make_method, methods, register
 from .dc import DC
 from .dc_inexact import DCAccelerated, DCInexact
+from .distances import distances, loose_points, procrustes, rmsd
 from .driver import State, solve
 from .lbfgs import LBFGS
 from .newton import Newton
@@ -34,11 +35,15 @@ __all__ = [
     "Result",
     "Stage",
     "State",
+    "distances",
+    "loose_points",
     "make_method",
     "methods",
     "phase",
     "phase_error",
+    "procrustes",
     "register",
+    "rmsd",
     "solve",
     "spectral_start",
 ]

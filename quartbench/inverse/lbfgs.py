@@ -82,13 +82,18 @@ class LBFGS(Method):
     @staticmethod
     def _searched(misfit, at: At, direction: np.ndarray, slope: float, exact: bool) -> tuple[At, float, np.ndarray]:
         """Return the point that the search takes, its t and the quartic; the lowest, if ``exact``."""
-        there = None if exact else misfit.evaluate(at.point + direction)
-        along = misfit.image(direction) if exact else there.image - at.image
-        line = misfit.line(at.image, along)
+        if exact:
+            along = misfit.image(direction)
+            line = misfit.line(at.image, along)
+        else:
+            there = misfit.evaluate(at.point + direction)
+            line = misfit.line_to(at.image, there.image)
         line[1] = slope
         t = lowest(line, low=0.0)
         if not exact and fall_on(line, 1.0) >= GOOD * fall_on(line, t) > 0.0:
             return there, 1.0, line
         if t == 0.0:
             return at, 0.0, line
+        if not exact:
+            along = there.image - at.image
         return misfit.moved(at.point + t * direction, at.image + t * along), t, line

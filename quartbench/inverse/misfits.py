@@ -6,6 +6,7 @@ split F = ρ − φ of the DC algorithm. Points are flat real vectors.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -87,9 +88,21 @@ class Misfit:
         """Return v ↦ F''(x)v and the image of v; with a = 0 the product is with Gauss and Newton's matrix."""
         raise NotImplementedError
 
+    def factor_cost(self) -> float:
+        """Return the passes that a factor of these matrices costs; infinite where there is none."""
+        return math.inf
+
+    def factor(self, at: At, a: float, shift: float) -> Any:
+        """Return a factor of such a matrix plus ``shift`` times its mean diagonal; None where that is indefinite."""
+        raise NotImplementedError
+
     def line(self, image: Image, direction: Image) -> np.ndarray:
         """Return the five coefficients of t ↦ F(x + t v), constant first, from the images of x and v. No pass."""
         raise NotImplementedError
+
+    def line_to(self, image: Image, ahead: Image) -> np.ndarray:
+        """Return the coefficients of t ↦ F(x + t(y − x)) from the images of x and y. No pass."""
+        return self.line(image, ahead - image)
 
     def linearised(self, at: At) -> np.ndarray:
         """Return c = ∇φ(x), with which F ≤ ρ − ⟨c,·⟩ + const and both are equal at x; linear in x. One pass."""
@@ -151,13 +164,32 @@ class TermMisfit(Misfit):
 
     def products(self, at, a=1.0):
         """Return v ↦ Mᵀ(4aωᵢ(qᵢ − dᵢ)tᵢ + 8ωᵢ⟨sᵢ,tᵢ⟩sᵢ) and t, the image of v."""
-        form, image, beta = self.form, at.image, 8.0 * self.weights
-        alpha = np.zeros_like(beta) if a == 0.0 else (4.0 * a) * self.weights * (form.term_squares(image) - self.d)
+        form, image = self.form, at.image
+        alpha, beta = self._curvature(image, a)
         return lambda v: form.misfit_product(image, alpha, beta, v)
+
+    def _curvature(self, image: np.ndarray, a: float) -> tuple[np.ndarray, np.ndarray]:
+        """Return α and β of ``misfit_product``."""
+        beta = 8.0 * self.weights
+        if a == 0.0:
+            return np.zeros_like(beta), beta
+        return (4.0 * a) * self.weights * (self.form.term_squares(image) - self.d), beta
+
+    def factor_cost(self):
+        """Return what the form says."""
+        return self.form.misfit_factor_cost()
+
+    def factor(self, at, a, shift):
+        """Return the factor that the form has."""
+        return self.form.misfit_factor(at.image, *self._curvature(at.image, a), shift)
 
     def line(self, image, direction):
         """Return the coefficients of Σ ωᵢ(qᵢ(x + t v) − dᵢ)²."""
         return self.form.misfit_line(image, direction, self.d, self.weights)
+
+    def line_to(self, image, ahead):
+        """Return the coefficients of Σ ωᵢ(qᵢ(x + t(y − x)) − dᵢ)²."""
+        return self.form.misfit_line_to(image, ahead, self.d, self.weights)
 
     def linearised(self, at):
         """Return 4Σ dᵢBᵢx. One pass."""

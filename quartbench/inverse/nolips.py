@@ -65,7 +65,7 @@ class NoLips(Method):
                 theta = _cubic_root(length, sigma)
                 y = theta * p
                 moved = misfit.evaluate(y)
-                line = misfit.line(at.image, moved.image - at.image)
+                line = misfit.line_to(at.image, moved.image)
                 slope = float(at.gradient @ (y - x))
                 bregman = _distance(y, x, square, sigma, metric)
                 line[1] = slope

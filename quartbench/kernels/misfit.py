@@ -65,6 +65,30 @@ def line(image, direction, rank, d, omega):
     return out
 
 
+@kernel
+def line_to(image, ahead, rank, d, omega):
+    """Return the coefficients of t ↦ F(x + t(y − x)) from the images of x and y, without writing their difference."""
+    c0 = c1 = c2 = c3 = c4 = 0.0
+    for i in range(d.size):
+        a = -d[i]
+        b = e = 0.0
+        for k in range(i * rank, (i + 1) * rank):
+            s = image[k]
+            t = ahead[k] - s
+            a += s * s
+            b += s * t
+            e += t * t
+        w = omega[i]
+        c0 += w * a * a
+        c1 += w * a * b
+        c2 += w * (4.0 * b * b + 2.0 * a * e)
+        c3 += w * b * e
+        c4 += w * e * e
+    out = np.empty(5)
+    out[0], out[1], out[2], out[3], out[4] = c0, 4.0 * c1, c2, 4.0 * c3, c4
+    return out
+
+
 # Complex rows, as interleaved reals (m, 2N) ---------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from . import (
+    banded,
     coordinates,
     exact,
     fronts,
@@ -119,6 +120,7 @@ def _misfit() -> Iterator[Task]:
     yield _task(misfit.gradient_weights, s, 2, d, d, s.copy())
     yield _task(misfit.product_weights, s, s, 2, d, d, s.copy())
     yield _task(misfit.line, s, s, 2, d, d)
+    yield _task(misfit.line_to, s, s, 2, d, d)
     yield _task(misfit.evaluate_complex, pairs, point, d, d)
     yield _task(misfit.evaluate_complex_parallel, pairs, point, d, d, shares(2, 2))
     yield _task(misfit.product_complex, pairs, s, d, d, point)
@@ -126,6 +128,7 @@ def _misfit() -> Iterator[Task]:
     heads, tails, vertices = np.array([0, 1]), np.array([1, 2]), np.ones((3, 2))
     yield _task(misfit.evaluate_edges, heads, tails, vertices, d, d)
     yield _task(misfit.product_edges, heads, tails, s, d, d, vertices)
+    yield _task(banded.add_edges, heads, tails, s, d, d, np.arange(3), np.zeros((4, 6), order="F"))
     yield _task(coordinates.convex_sweep, np.ones((3, 2)), np.ones((3, 2)), 0.0)
     yield _task(coordinates.exact_sweep, np.ones((3, 3)), np.ones((3, 2)))
     yield _task(quasi.lbfgs_direction, s, pairs, pairs, 0, s)
