@@ -18,6 +18,7 @@ from .nolips import NoLips
 from .phase import phase, phase_error, spectral_start
 from .problem import Problem
 from .results import History, Result, Stage
+from .symnmf import clustering_accuracy, normalised_mutual_information, similarity, symnmf
 
 __all__ = [
     "CD",
@@ -35,15 +36,19 @@ __all__ = [
     "Result",
     "Stage",
     "State",
+    "clustering_accuracy",
     "distances",
     "loose_points",
     "make_method",
     "methods",
+    "normalised_mutual_information",
     "phase",
     "phase_error",
     "procrustes",
     "register",
     "rmsd",
+    "similarity",
     "solve",
     "spectral_start",
+    "symnmf",
 ]

@@ -11,10 +11,10 @@ from .contract import Iterate, Method, register
 from .misfits import MatrixMisfit
 
 #: The extrapolation at first, its growth after a step that lowered F, and its shrinkage after one that did not.
-FIRST, GROWTH, SHRINK = 0.5, 1.05, 0.6
+FIRST, GROWTH, SHRINK = 0.7, 1.2, 0.7
 
 #: The limit of the extrapolation grows more slowly.
-LIMIT_GROWTH = 1.01
+LIMIT_GROWTH = 1.1
 
 #: Decreases of F below this share of ‖M‖² are rounding; so many steps in a row without more end the run.
 ROUNDING, PATIENCE = 1e-16, 5
@@ -30,8 +30,8 @@ class CD(Method):
 
     Algorithm
     ---------
-    F = (ρ + 2σ‖X‖²) − φ_σ with φ_σ(X) = 2⟨(M + σI)X,X⟩ − ‖M‖², convex for σ ≥ −λ_min(M); σ = 0 where M is positive
-    semidefinite.
+    F = (ρ + 2σ‖X‖²) − φ_σ with φ_σ(X) = 2⟨(M + σI)X,X⟩ − ‖M‖², convex for σ ≥ −λ_min(M); σ = 0 until F rises, which
+    shows that M is indefinite.
 
     1. Y = Xₖ + β(Xₖ − Xₖ₋₁), C = 4(M + σI)Y, known from products with X, as they are linear.
     2. Xₖ₊₁ is max(Y, 0) after one sweep that minimises ρ(X) + 2σ‖X‖² − ⟨C,X⟩ over one coordinate after another: each a
@@ -67,7 +67,7 @@ class CD(Method):
     def iterates(self, problem, metric, start):
         """Yield X₀, X₁, …; one pass each, two where an extrapolation failed."""
         misfit = problem.misfit
-        sigma = misfit.shift()
+        sigma = 0.0
         at = misfit.evaluate(start)
         yield Iterate(at)
         before, beta, limit, idle = at, 0.0, 1.0, 0
@@ -82,9 +82,13 @@ class CD(Method):
             else:
                 beta = FIRST
             fall = at.value - after.value
-            idle = 0 if fall > ROUNDING * problem.size**2 else idle + 1
+            if fall < -ROUNDING * problem.size**2 and (sigma == 0.0 or sigma < misfit.shift()):
+                sigma, before, beta = misfit.shift(), at, 0.0  # the model is no bound: M is indefinite
+                if sigma > 0.0:
+                    continue
             if fall < 0.0:
                 return
+            idle = 0 if fall > ROUNDING * problem.size**2 else idle + 1
             before, at = at, after
             yield Iterate(at, beta)
 

@@ -5,6 +5,7 @@ Where the package that a peer needs is not installed, the peer is not registered
 
 from importlib.util import find_spec
 
+from . import clusters as clusters
 from . import wirtinger as wirtinger
 
 if find_spec("greenlet") is not None:
