@@ -4,6 +4,7 @@ minimise F(x) = Σ (⟨x,Bᵢx⟩ − dᵢ)² over a cone. F is not convex: what
 algorithm, never that the point found is the one that the data came from.
 """
 
+from . import examples
 from . import peers as peers
 from .auto import Auto
 from .cd import CD
@@ -38,6 +39,7 @@ __all__ = [
     "State",
     "clustering_accuracy",
     "distances",
+    "examples",
     "loose_points",
     "make_method",
     "methods",
