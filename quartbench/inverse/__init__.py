@@ -11,7 +11,7 @@ from .cd import CD
 from .contract import Iterate, Method, make_method, methods, register
 from .dc import DC
 from .dc_inexact import DCAccelerated, DCInexact
-from .distances import distances, loose_points, procrustes, rmsd
+from .distances import distances, largest_part, loose_points, onto_anchors, procrustes, rmsd
 from .driver import State, solve
 from .lbfgs import LBFGS
 from .newton import Newton
@@ -40,10 +40,12 @@ __all__ = [
     "clustering_accuracy",
     "distances",
     "examples",
+    "largest_part",
     "loose_points",
     "make_method",
     "methods",
     "normalised_mutual_information",
+    "onto_anchors",
     "phase",
     "phase_error",
     "procrustes",

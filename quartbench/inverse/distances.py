@@ -398,6 +398,12 @@ def require_connected(data: Data) -> None:
         )
 
 
+def largest_part(points: int, pairs: Any) -> np.ndarray:
+    """Return the points of the largest part that pairs join: the others cannot be placed relative to it."""
+    _, label = connected_components(_links(points, np.asarray(pairs)), directed=False)
+    return np.flatnonzero(label == np.bincount(label).argmax())
+
+
 def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
     """Return the points that fewer than dim + 1 distances hold, counted among points that are held themselves.
 

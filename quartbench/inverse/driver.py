@@ -196,7 +196,10 @@ class _Run:
             raise ProblemError(f"{self.method.name} gave no iterate: F at the start must be finite")
         at, residual, stationarity = self.best
         nit, fun = len(self.history) - 1, self.f_scale * at.value
-        stages = [*stages, Stage("solve", self.method.name, nit, self.problem.misfit.passes, seconds, fun)]
+        stages = [
+            *stages,
+            Stage("solve", self.method.name, nit, self.problem.misfit.passes, seconds, fun, self.history),
+        ]
         passes = sum(stage.passes for stage in stages)
         words = {"residual": residual, "nit": nit, "passes": passes, "by": self.by}
         return Result(

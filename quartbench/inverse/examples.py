@@ -40,7 +40,7 @@ def portrait(size: int = 256, colour: bool = False) -> np.ndarray:
     from PIL import Image
 
     size = whole_number(size, "size", 8)
-    with Image.open(get_sample_data("grace_hopper.jpg")) as picture:
+    with Image.open(get_sample_data("grace_hopper.jpg", asfileobj=False)) as picture:
         square = picture.crop((0, 0, 512, 512)).resize((size, size))
         return np.asarray(square.convert("RGB" if colour else "L"), dtype=np.float64) / 255.0
 
@@ -104,6 +104,15 @@ def near_pairs(truth: np.ndarray, neighbours: int) -> np.ndarray:
     _, near = cKDTree(truth).query(truth, k=neighbours + 1)
     pairs = np.stack([np.repeat(np.arange(len(truth)), neighbours), near[:, 1:].ravel()], axis=1)
     return np.unique(np.sort(pairs, axis=1), axis=0)
+
+
+def among(pairs: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Return the pairs of points that are kept, numbered as they then are."""
+    number = np.full(int(pairs.max()) + 1, -1)
+    kept = kept[kept < number.size]
+    number[kept] = np.arange(kept.size)
+    pairs = number[pairs]
+    return pairs[(pairs >= 0).all(axis=1)]
 
 
 def lengths(truth: np.ndarray, pairs: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ ROUNDING = 4.0 * float(np.finfo(float).eps)
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-4, 1e-13, 1e2
 
 #: Factors take over once products have cost this share of what a factor does: where so many were needed, more will be.
-PATIENT = 0.25
+PATIENT = 0.1
 
 Solve = Callable[[np.ndarray], np.ndarray]
 
@@ -52,7 +52,7 @@ class Newton(Method):
     2. x ← x + t h for the t where the quartic F(x + t h) is least, from images: no pass. One pass for ∇F there.
     3. Where the gradient does not halve in several steps (data that no x fits), F''(x) takes the place of 2JᵀJ; where
        it curves downwards, conjugate gradients end there and the line search goes on.
-    4. Where products have cost a quarter of what a factor of 2JᵀJ does (rods and bridges of graphs), factors take over:
+    4. Where products have cost a tenth of what a factor of 2JᵀJ does (rods and bridges of graphs), factors take over:
        h = −(2JᵀJ + λI)⁻¹∇F(x), with λ after Levenberg and Marquardt.
 
     Guarantee

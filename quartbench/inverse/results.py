@@ -8,30 +8,6 @@ import numpy as np
 from scipy.optimize import OptimizeResult
 
 
-class Stage(NamedTuple):
-    """One part of a run: a start, a solve in more dimensions, a solve.
-
-    Attributes
-    ----------
-    name : str
-        What was done: "start", "relaxed", "solve", …
-    method : str
-        By which method.
-    nit, passes : int
-    seconds : float
-        On the clock of the wall.
-    fun : float
-        F at its end, in the user's units (NaN where it has none).
-    """
-
-    name: str
-    method: str
-    nit: int
-    passes: int
-    seconds: float
-    fun: float
-
-
 class History:
     """The columns of a run, one entry for each iterate.
 
@@ -81,6 +57,33 @@ class History:
 
     def __repr__(self) -> str:
         return f"History({len(self)} iterates: {', '.join(self.COLUMNS)})"
+
+
+class Stage(NamedTuple):
+    """One part of a run: a start, a solve in more dimensions, a solve.
+
+    Attributes
+    ----------
+    name : str
+        What was done: "start", "relaxed", "solve", …
+    method : str
+        By which method.
+    nit, passes : int
+    seconds : float
+        On the clock of the wall.
+    fun : float
+        F at its end, in the user's units (NaN where it has none).
+    history : History or None
+        Its iterates, where it has some.
+    """
+
+    name: str
+    method: str
+    nit: int
+    passes: int
+    seconds: float
+    fun: float
+    history: History | None = None
 
 
 class Result(OptimizeResult):
