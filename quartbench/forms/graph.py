@@ -5,6 +5,7 @@ Leverage is computed on the N vertices, where a term has rank 1 and its trace is
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ LARGE_FACTOR, LARGE_SOLVE = 100.0, 25.0
 
 #: A multiplication of a factor within a band takes this share of the time of an entry of a pass (0.1 and 0.7 ns).
 FACTORED = 0.15
+
+#: Edges beyond which no order of the vertices is looked for: finding one takes longer than many passes.
+FACTORED_EDGES = 200_000
 
 #: Columns of a sketch that are held at a time: m × 32 numbers.
 COLUMN_BLOCK = 32
@@ -194,7 +198,9 @@ class GraphForm(TermForm):
         return self._kept["band"]
 
     def misfit_factor_cost(self):
-        """Return what a factor within a band costs: nothing but its width decides."""
+        """Return what a factor within a band costs, which its width decides; none is thought of for very many edges."""
+        if self.terms > FACTORED_EDGES:
+            return math.inf
         return FACTORED * self._band().work / self._work
 
     def misfit_factor(self, image, alpha, beta, shift):

@@ -32,9 +32,6 @@ SETTLING, PATIENCE, HOPELESS = 0.95, 3, 3.0
 #: this only where few of them are large. Then agreement is no reason to end.
 SPREAD = 0.1
 
-#: Distances of a point from which on L-BFGS takes fewer passes than Newton's method: nothing is stiff there.
-MANY = 30
-
 #: Runs that must find the same F before it is taken for the least.
 AGREEING = 3
 
@@ -101,8 +98,8 @@ def distances(
         ``landmarks`` takes shortest paths for them, which is right where the long ones are missing. ``auto`` takes the
         one that fits better.
     method : str, Method or class
-        ``auto`` is Newton's method, or L-BFGS where a point has 30 distances or more, first on misfits weighted by
-        1/(d² + 0.1·mean), then on plain ones.
+        ``auto`` is Newton's method, or L-BFGS where distances are so many and so long that no factor is near; first on
+        misfits weighted by 1/(d² + 0.1·mean), then on plain ones.
     relax : int
         Where the first run does not fit the data, points get so many coordinates more, in which they can pass each
         other; these are then squeezed out.
@@ -152,8 +149,7 @@ class _Search:
     def __init__(self, data: Data, dim: int, method, options: dict[str, Any]) -> None:
         self.data, self.dim, self.options = data, dim, options
         self.auto = isinstance(method, str) and method == "auto"
-        degree = 2.0 * len(data.edges) / data.points
-        self.method = ("lbfgs" if degree >= MANY else "newton") if self.auto else method
+        self.method = method
         self.squares = data.lengths**2
         self.problems: dict[tuple[int, bool], Problem] = {}
         self.stages: list[Stage] = []

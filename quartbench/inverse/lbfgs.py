@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from quartbench.errors import ProblemError
 from quartbench.kernels import quasi
 
 from .contract import Iterate, Method, register, require_subspace
@@ -59,6 +60,8 @@ class LBFGS(Method):
     def iterates(self, problem, metric, start):
         """Yield x₀, x₁, …."""
         misfit, inside = problem.misfit, problem.cone.euclidean
+        if metric.diagonal is None:
+            raise ProblemError(f"lbfgs needs a diagonal metric ('identity' or 'diagonal'), found {metric.name!r}")
         inverse = 1.0 / metric.diagonal
         at = misfit.evaluate(start)
         yield Iterate(at)

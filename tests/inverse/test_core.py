@@ -331,6 +331,7 @@ def test_an_indefinite_matrix_has_no_dc_split_but_cd_takes_it():
         (lambda: inverse.solve(phase()[0], tol=0.0), "tol must be"),
         (lambda: inverse.solve(clusters()[0], "newton"), "needs free space or a subspace"),
         (lambda: inverse.solve(phase()[0], "cd"), "cd needs a matrix"),
+        (lambda: inverse.solve(phase()[0], "lbfgs", metric="uniform"), "needs a diagonal metric"),
         (lambda: inverse.solve(weighted()[0], "dc"), "weigh all terms alike"),
         (lambda: inverse.solve(qb.instances.spectrum(20, 3, 0.5)), "must be an inverse.Problem"),
     ],
