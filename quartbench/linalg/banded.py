@@ -8,6 +8,7 @@ from scipy.linalg import lapack
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from quartbench.kernels import banded
+from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 
 class Band:
@@ -42,7 +43,8 @@ class Band:
         band = np.zeros((self.width + 1, self.points * self.block), order="F")
         banded.add_edges(self.heads, self.tails, s, alpha, beta, self.places, band)
         band[0] += shift * float(np.abs(band[0]).mean())
-        found, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+        with blas_threads(ONE_THREAD_WORK):  # blocks are small: two threads would meet thousands of times
+            found, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
         return BandFactor(found, self.places, self.block) if info == 0 else None
 
 
