@@ -4,11 +4,12 @@ from quartbench.runtime import configure
 
 configure()  # before anything is compiled, or a thread started
 
-from quartbench import instances  # noqa: E402
+from quartbench import instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
 from quartbench.errors import ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
+    DiffractionForm,
     Form,
     GramForm,
     GraphForm,
@@ -37,6 +38,7 @@ __all__ = [
     "ComplexForm",
     "Cone",
     "Diagonal",
+    "DiffractionForm",
     "Form",
     "Free",
     "GramForm",
@@ -59,6 +61,7 @@ __all__ = [
     "coherence",
     "effective_resistance",
     "instances",
+    "inverse",
     "leverage",
     "lewis_weights",
     "measured_kappa",

@@ -16,6 +16,7 @@ KINDS = {
     "SparseForm": "forms/sparse.py",
     "ComplexForm": "forms/complex.py",
     "OperatorForm": "forms/operator.py",
+    "DiffractionForm": "forms/diffraction.py",
     "GraphForm": "forms/graph.py",
     "GramForm": "forms/gram.py",
     "Identity": "metrics/diagonal.py",

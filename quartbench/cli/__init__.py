@@ -7,7 +7,7 @@ import click
 from quartbench import __version__
 from quartbench.errors import ProblemError
 
-from . import compare, gate, info, kernels, listing, merge, precondition, report, solve, warmup
+from . import compare, demo, gate, info, kernels, listing, merge, precondition, report, solve, warmup
 
 __all__ = ["main"]
 
@@ -19,6 +19,7 @@ COMMANDS = (
     warmup.warmup,
     listing.list_,
     solve.solve,
+    demo.demo,
     precondition.precondition,
     kernels.kernels,
     compare.compare,

@@ -13,8 +13,8 @@ from .display import json_text, word_table
 @click.command(name="list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def list_(as_json: bool) -> None:
-    """List solvers, metrics, cones and instances."""
-    from quartbench import solvers
+    """List solvers, metrics, cones, instances and methods."""
+    from quartbench import inverse, solvers
     from quartbench.cones import CONES
     from quartbench.instances import INSTANCES
     from quartbench.precondition import METRICS
@@ -24,6 +24,7 @@ def list_(as_json: bool) -> None:
         "metrics": {name: _first_line(make) for name, make in METRICS.items()},
         "cones": {name: _first_line(cone) for name, cone in CONES.items()},
         "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
+        "inverse methods": {name: _first_line(method) for name, method in inverse.methods().items()},
     }
     if as_json:
         click.echo(json_text(found))

@@ -3,6 +3,7 @@
 from .base import FORMS, Form, Image, register_form
 from .complex import ComplexForm
 from .dense import DenseForm
+from .diffraction import DiffractionForm
 from .epigraph import Epigraph
 from .gram import GramForm
 from .graph import GraphForm
@@ -16,6 +17,7 @@ __all__ = [
     "FORMS",
     "ComplexForm",
     "DenseForm",
+    "DiffractionForm",
     "Epigraph",
     "Form",
     "GramForm",

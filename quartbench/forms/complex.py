@@ -8,7 +8,7 @@ import numpy as np
 
 from quartbench.errors import ProblemError, complex_array
 from quartbench.kernels import exact as exact_
-from quartbench.kernels import rows
+from quartbench.kernels import misfit, rows
 from quartbench.kernels.jit import shares, thread_count, together
 from quartbench.linalg.known import Known
 from quartbench.runtime.blas import blas_threads
@@ -37,6 +37,7 @@ class ComplexForm(TermForm):
     leverage_rank = 1
     rigorous = True
     reads_terms = True
+    fuses_misfit = True
 
     def __init__(self, rows: Any) -> None:
         super().__init__()
@@ -119,6 +120,20 @@ class ComplexForm(TermForm):
         return together(
             rows.hessian_product_complex_parallel, self._work, self._reals, x, s, known, v, self._bounds(parts)
         )
+
+    def _evaluate_misfit(self, x, d, omega):
+        parts = self._parts()
+        if parts == 1:
+            return misfit.evaluate_complex(self._reals, x, d, omega)
+        bounds = self._bounds(parts)
+        return together(misfit.evaluate_complex_parallel, self._work, self._reals, x, d, omega, bounds)
+
+    def _misfit_product(self, image, alpha, beta, v):
+        parts = self._parts()
+        if parts == 1:
+            return misfit.product_complex(self._reals, image, alpha, beta, v)
+        bounds = self._bounds(parts)
+        return together(misfit.product_complex_parallel, self._work, self._reals, image, alpha, beta, v, bounds)
 
     def row_blocks(self, dense=True):
         """Give copies of blocks of complex rows in one buffer. One pass."""

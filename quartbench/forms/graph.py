@@ -5,6 +5,7 @@ Leverage is computed on the N vertices, where a term has rank 1 and its trace is
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,8 +16,9 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from quartbench.cones import Centred
 from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels import exact as exact_
-from quartbench.kernels import graph
+from quartbench.kernels import graph, misfit
 from quartbench.kernels.jit import shares, thread_count, together
+from quartbench.linalg.banded import Band
 from quartbench.linalg.dissection import Dissection
 from quartbench.linalg.known import Known
 from quartbench.linalg.laplacians import DENSE_VERTICES, laplacian
@@ -37,6 +39,12 @@ GATHER_COST = 4
 
 #: Passes that a factor of the Laplacian of a large graph costs, and a solve with it (measured at 5000 points).
 LARGE_FACTOR, LARGE_SOLVE = 100.0, 25.0
+
+#: A multiplication of a factor within a band takes this share of the time of an entry of a pass (0.1 and 0.7 ns).
+FACTORED = 0.15
+
+#: Edges beyond which no order of the vertices is looked for: finding one takes longer than many passes.
+FACTORED_EDGES = 200_000
 
 #: Columns of a sketch that are held at a time: m × 32 numbers.
 COLUMN_BLOCK = 32
@@ -64,6 +72,7 @@ class GraphForm(TermForm):
     factorable = True
     refines_hessian = False  # directions take few products in the metric of the Laplacian
     has_edges = True
+    fuses_misfit = True
     bare_metric = "diagonal"
 
     def __init__(self, points: int, dim: int, edges: Any) -> None:
@@ -174,6 +183,30 @@ class GraphForm(TermForm):
         return together(
             graph.hessian_product_parallel, self._work, indptr, neighbours, x, v, self._vertex_shares(parts)
         ).reshape(-1)
+
+    def _evaluate_misfit(self, x, d, omega):
+        value, gradient, image = misfit.evaluate_edges(self.heads, self.tails, x.reshape(self.shape), d, omega)
+        return value, gradient.reshape(-1), image
+
+    def _misfit_product(self, image, alpha, beta, v):
+        product, direction = misfit.product_edges(self.heads, self.tails, image, alpha, beta, v.reshape(self.shape))
+        return product.reshape(-1), direction
+
+    def _band(self) -> Band:
+        if "band" not in self._kept:
+            self._kept["band"] = Band(*self.shape, self.heads, self.tails)
+        return self._kept["band"]
+
+    def misfit_factor_cost(self):
+        """Return what a factor within a band costs, which its width decides; none is thought of for very many edges."""
+        if self.terms > FACTORED_EDGES:
+            return math.inf
+        return FACTORED * self._band().work / self._work
+
+    def misfit_factor(self, image, alpha, beta, shift):
+        """Return a factor within a band, of the vertices in the order of Cuthill and McKee. One pass."""
+        self._read()
+        return self._band().factor(image, self.scale**2 * alpha, self.scale**2 * beta, shift)
 
     # Rows and matrices ------------------------------------------------------------------------------------------------
 

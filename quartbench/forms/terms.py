@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, any_array, real_array, unknown_name
-from quartbench.kernels import images
+from quartbench.kernels import images, misfit
 from quartbench.kernels.exact import add, cubic_weights, dual_power, quartic
 from quartbench.linalg.known import Known, U, finite
 from quartbench.metrics import Bounds, Cholesky, Metric
@@ -77,6 +77,9 @@ class TermForm(Form):
         Whether the rows of some terms can be read without the others.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
+    fuses_misfit : bool
+        Whether value, gradient and image of a misfit take one read of the rows, and not one for image and one for
+        gradient.
     """
 
     row_dtype = np.dtype(np.float64)
@@ -84,6 +87,7 @@ class TermForm(Form):
     refines_hessian = True
     reads_terms = False
     has_edges = False
+    fuses_misfit = False
 
     # Hooks ------------------------------------------------------------------------------------------------------------
 
@@ -101,6 +105,22 @@ class TermForm(Form):
         self._read(1 if image is not None else 2)
         image = self._image(x) if image is None else image
         return self._adjoint(self.hessian_weights(image, self._image(v)))
+
+    def _evaluate_misfit(self, x: np.ndarray, d: np.ndarray, omega: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        self._read()
+        image = self._image(x)
+        weights = np.empty_like(image)
+        value = misfit.gradient_weights(image, self.rank, d, omega, weights)
+        return value, self._adjoint(weights), image
+
+    def _misfit_product(
+        self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        self._read()
+        direction = self._image(v)
+        weights = np.empty_like(direction)
+        misfit.product_weights(image, direction, self.rank, alpha, beta, weights)
+        return self._adjoint(weights), direction
 
     # Points and images ------------------------------------------------------------------------------------------------
 
@@ -218,6 +238,50 @@ class TermForm(Form):
                 f"the smallest {array.min() if array.size else 'missing'}"
             )
         return array
+
+    # Misfits qᵢ − dᵢ of data, whose squares inverse problems add up with weights ω; flat vectors, unchecked -----------
+
+    def evaluate_misfit(self, x: np.ndarray, d: np.ndarray, omega: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Return F = Σ ωᵢ(qᵢ − dᵢ)², its gradient and the image of x. One pass where a kind fuses them, else two."""
+        self._read()
+        value, gradient, image = self._evaluate_misfit(self._scaled(x), d, omega)
+        return value, self._scaled(gradient), image
+
+    def misfit_from_image(self, image: np.ndarray, d: np.ndarray, omega: np.ndarray) -> tuple[float, np.ndarray]:
+        """Return F and its gradient from an image. One pass."""
+        weights = np.empty_like(image)
+        value = misfit.gradient_weights(image, self.rank, d, omega, weights)
+        return value, self.adjoint(weights)
+
+    def misfit_product(
+        self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, v: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Return Mᵀ(αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ) and t, the image of v. One pass where a kind fuses them, else two.
+
+        With β = 8ω this is F''(x)v for α = 4ω(q − d), and the product with Gauss and Newton's matrix for α = 0.
+        """
+        self._read()
+        product, direction = self._misfit_product(image, alpha, beta, self._scaled(v))
+        return self._scaled(product), direction
+
+    def misfit_line(self, image: np.ndarray, direction: np.ndarray, d: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """Return the five coefficients of t ↦ F(x + t v) from the images of x and v. No pass."""
+        return misfit.line(image, direction, self.rank, d, omega)
+
+    def misfit_line_to(self, image: np.ndarray, ahead: np.ndarray, d: np.ndarray, omega: np.ndarray) -> np.ndarray:
+        """Return the five coefficients of t ↦ F(x + t(y − x)) from the images of x and y. No pass."""
+        return misfit.line_to(image, ahead, self.rank, d, omega)
+
+    def misfit_factor_cost(self) -> float:
+        """Return the passes that a factor of such a matrix costs; infinite where a kind has none."""
+        return math.inf
+
+    def misfit_factor(self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, shift: float) -> Any:
+        """Return a factor, with ``solve``, of the matrix of ``misfit_product`` plus ``shift`` times its mean diagonal.
+
+        None where the matrix is not definite.
+        """
+        raise NotImplementedError
 
     # Many columns at once ---------------------------------------------------------------------------------------------
 

@@ -7,7 +7,23 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import scipy.sparse as sp
 
-from . import exact, fronts, gram, graph, images, newton, panels, projections, rows, sparse, steps
+from . import (
+    banded,
+    coordinates,
+    exact,
+    fronts,
+    gram,
+    graph,
+    images,
+    misfit,
+    newton,
+    panels,
+    projections,
+    quasi,
+    rows,
+    sparse,
+    steps,
+)
 from .jit import LAYER, shares
 
 Task = tuple[str, Callable[[], object]]
@@ -16,7 +32,7 @@ Task = tuple[str, Callable[[], object]]
 def tasks() -> list[Task]:
     """Return (name, call) for every kernel and argument type, on arrays of a few numbers."""
     found = [*_images(), *_rows(), *_complex(), *_sparse(), *_graph(), *_fronts(), *_gram(), *_projections(), *_steps()]
-    found += [*_exact(), *_panels(), *_newton()]
+    found += [*_exact(), *_panels(), *_newton(), *_misfit()]
     return found if LAYER is not None else [task for task in found if "_parallel" not in task[0]]
 
 
@@ -100,6 +116,26 @@ def _graph() -> Iterator[Task]:
     yield _task(graph.evaluate_parallel, *lists, x, shares(3, 2))
     yield _task(graph.hessian_product, heads, tails, x, x)
     yield _task(graph.hessian_product_parallel, lists[0], lists[1], x, x, shares(3, 2))
+
+
+def _misfit() -> Iterator[Task]:
+    s, d, pairs, point = np.ones(4), np.ones(2), np.ones((2, 4)), np.ones(4)
+    yield _task(misfit.gradient_weights, s, 2, d, d, s.copy())
+    yield _task(misfit.product_weights, s, s, 2, d, d, s.copy())
+    yield _task(misfit.line, s, s, 2, d, d)
+    yield _task(misfit.line_to, s, s, 2, d, d)
+    yield _task(misfit.evaluate_complex, pairs, point, d, d)
+    yield _task(misfit.evaluate_complex_parallel, pairs, point, d, d, shares(2, 2))
+    yield _task(misfit.product_complex, pairs, s, d, d, point)
+    yield _task(misfit.product_complex_parallel, pairs, s, d, d, point, shares(2, 2))
+    heads, tails, vertices = np.array([0, 1]), np.array([1, 2]), np.ones((3, 2))
+    yield _task(misfit.evaluate_edges, heads, tails, vertices, d, d)
+    yield _task(misfit.product_edges, heads, tails, s, d, d, vertices)
+    yield _task(banded.add_edges, heads, tails, s, d, d, np.arange(3), np.zeros((4, 6), order="F"))
+    yield _task(coordinates.convex_sweep, np.ones((3, 2)), np.ones((3, 2)), 0.0)
+    yield _task(coordinates.exact_sweep, np.ones((3, 3)), np.ones((3, 2)))
+    yield _task(quasi.lbfgs_direction, s, pairs, pairs, 0, s)
+    yield _task(quasi.keep_pair, pairs.copy(), pairs.copy(), 0, s, s, s, s)
 
 
 def _fronts() -> Iterator[Task]:

@@ -41,6 +41,7 @@ def class_of(name):
 def test_every_topic_has_benchmarks():
     modules = {benchmark.name.split(".")[0] for benchmark in SUITE}
     assert modules == {
+        "applications",
         "gate",
         "kernels",
         "projections",

@@ -1,0 +1,58 @@
+"""Quadratic inverse problems: phase retrieval, distance matrix completion, symmetric NMF, by DC and by others.
+
+minimise F(x) = Σ (⟨x,Bᵢx⟩ − dᵢ)² over a cone. F is not convex: what is certified is each convex step of the paper's DC
+algorithm, never that the point found is the one that the data came from.
+"""
+
+from . import examples
+from . import peers as peers
+from .auto import Auto
+from .cd import CD
+from .contract import Iterate, Method, make_method, methods, register
+from .dc import DC
+from .dc_inexact import DCAccelerated, DCInexact
+from .distances import distances, largest_part, loose_points, onto_anchors, procrustes, rmsd
+from .driver import State, solve
+from .lbfgs import LBFGS
+from .newton import Newton
+from .nolips import NoLips
+from .phase import phase, phase_error, spectral_start
+from .problem import Problem
+from .results import History, Result, Stage
+from .symnmf import clustering_accuracy, normalised_mutual_information, similarity, symnmf
+
+__all__ = [
+    "CD",
+    "DC",
+    "LBFGS",
+    "Auto",
+    "DCAccelerated",
+    "DCInexact",
+    "History",
+    "Iterate",
+    "Method",
+    "Newton",
+    "NoLips",
+    "Problem",
+    "Result",
+    "Stage",
+    "State",
+    "clustering_accuracy",
+    "distances",
+    "examples",
+    "largest_part",
+    "loose_points",
+    "make_method",
+    "methods",
+    "normalised_mutual_information",
+    "onto_anchors",
+    "phase",
+    "phase_error",
+    "procrustes",
+    "register",
+    "rmsd",
+    "similarity",
+    "solve",
+    "spectral_start",
+    "symnmf",
+]

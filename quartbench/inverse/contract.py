@@ -1,0 +1,122 @@
+"""What is a method for inverse problems? A generator of iterates, as a solver is; the driver stops and times it."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from quartbench.errors import ProblemError
+from quartbench.metrics import Metric
+from quartbench.registry import Registry
+
+from .misfits import At
+from .problem import Problem
+
+
+class Iterate(NamedTuple):
+    """One point of a run.
+
+    Attributes
+    ----------
+    at : At
+        The point with F, ∇F and its image.
+    step : float
+        The step length that led here.
+    gap : float
+        The certified relative gap of the convex step that led here (NaN where there was none).
+    reason : str
+        Why the method goes on as it does, where that has changed.
+    """
+
+    at: At
+    step: float = math.nan
+    gap: float = math.nan
+    reason: str = ""
+
+
+class Method:
+    """Hyper-parameters in the constructor, iterates from a generator. Register it with ``register``.
+
+    Attributes
+    ----------
+    metric : str or None
+        The metric that the method gets where the caller leaves it to the method.
+    peer : bool
+        Whether this is somebody else's method, held beside ours for comparison.
+    """
+
+    name: ClassVar[str] = "method"
+    metric: ClassVar[str] = "identity"
+    peer: ClassVar[bool] = False
+
+    def prepare(self, problem: Problem) -> None:
+        """Raise where the method cannot take the problem."""
+
+    def choose_metric(self, problem: Problem) -> str:
+        """Return the name of the metric for a problem where the caller leaves it to the method."""
+        return self.metric
+
+    def chosen(self, problem: Problem) -> tuple[Method, str]:
+        """Return the method that runs on a problem, and why: itself, unless it chooses others."""
+        return self, ""
+
+    def iterates(self, problem: Problem, metric: Metric, start: np.ndarray) -> Iterator[Iterate]:
+        """Yield the start, then one iterate after another, for as long as there is progress to make.
+
+        Parameters
+        ----------
+        problem : Problem
+            Of moderate numbers.
+        metric : Metric
+        start : array of shape (n,)
+            A point of the cone, not zero.
+        """
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value!r}" for key, value in vars(self).items() if not key.startswith("_"))
+        return f"{type(self).__name__}({settings})"
+
+
+def require_subspace(problem: Problem, name: str, instead: str) -> None:
+    """Raise where the cone is no subspace: directions of the method would leave it."""
+    if not problem.cone.subspace:
+        raise ProblemError(f"{name} needs free space or a subspace, found the cone {problem.cone!r}; take {instead}")
+
+
+def _method_class(found: Any, where: str) -> type[Method]:
+    if not (inspect.isclass(found) and issubclass(found, Method)):
+        raise ProblemError(f"{where} must be a subclass of quartbench.inverse.Method, found {found!r}")
+    return found
+
+
+#: The methods by name; an installed package offers its own through this entry point group.
+METHODS = Registry("method", "quartbench.inverse", _method_class)
+
+
+def register(name: str) -> Callable[[type[Method]], type[Method]]:
+    """Register a method under a name; from then on it is in every list and test."""
+
+    def decorate(cls: type[Method]) -> type[Method]:
+        cls.name = name
+        return METHODS.register(name, cls)
+
+    return decorate
+
+
+def methods() -> dict[str, type[Method]]:
+    """Return the registered methods by name."""
+    return {name: METHODS[name] for name in METHODS}
+
+
+def make_method(method: str | Method | type[Method]) -> Method:
+    """Return a method from its name, its class, or itself."""
+    if isinstance(method, Method):
+        return method
+    if inspect.isclass(method):
+        return _method_class(method, "method")()
+    return METHODS.find(method)()

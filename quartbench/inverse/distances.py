@@ -1,0 +1,463 @@
+"""Distance matrix completion: points from some of their distances (paper §2.1, example 2)."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from quartbench.errors import ProblemError, any_array, real_array, whole_number
+from quartbench.forms import GraphForm
+
+from .contract import Method
+from .driver import State, solve
+from .embeddings import landmark_start, spectral_start
+from .problem import Problem
+from .results import Result, Stage
+
+#: In the weights 1/(d² + FLOOR·mean): how long a distance of length 0 is taken to be.
+FLOOR = 0.1
+
+#: The relative residual above which a run may have ended in a valley that is not the deepest; noise may leave as much,
+#: so that runs which find the same F within CONFIRMED end the search.
+POOR, CONFIRMED = 1e-5, 0.02
+
+#: A run that keeps this share of F in so many steps in a row, at so many times the best F, is not finished.
+SETTLING, PATIENCE, HOPELESS = 0.95, 3, 3.0
+
+#: Noise disturbs all distances, a wrong valley some: (Σr²)²/(mΣr⁴) of the misfits r is ⅓ for Gaussian noise, and below
+#: this only where few of them are large. Then agreement is no reason to end.
+SPREAD = 0.1
+
+#: Runs that must find the same F before it is taken for the least.
+AGREEING = 3
+
+#: How far all points are moved at first, relative to their spread.
+SHAKEN = 0.3
+
+#: Edges from a badly fitted point to those that are moved with it, at most.
+HOPS = 2
+
+#: Iterations in more dimensions, and of each step in which the extra ones are halved.
+RELAXED, SQUEEZED = 300, 40
+
+#: How often the extra dimensions are halved before they are left out.
+HALVINGS = 6
+
+#: The accuracy of relaxed solves.
+ROUGH = 1e-4
+
+#: Points that an error or a message names at most.
+NAMED = 8
+
+
+class Data(NamedTuple):
+    """What is known: edges i < j in lexicographic order, the length of each, and its weight."""
+
+    points: int
+    edges: np.ndarray
+    lengths: np.ndarray
+    weights: np.ndarray | None
+
+
+def distances(
+    D: Any,
+    edges: Any = None,
+    *,
+    dim: int = 3,
+    weights: Any = None,
+    anchors: dict[int, Any] | None = None,
+    start: Any = "auto",
+    method: str | Method | type[Method] = "auto",
+    relax: int = 2,
+    attempts: int = 20,
+    tol: float = 1e-8,
+    max_iter: int = 2000,
+    seed: int = 0,
+    callback: Any = None,
+) -> Result:
+    """Return points with the given distances: all of them, where enough are known; else what fits.
+
+    Parameters
+    ----------
+    D : array
+        The N × N distances (not squared), symmetric, NaN where one is not known; or, with ``edges``, m of them.
+    edges : integer array of shape (m, 2), optional
+        The pairs of points whose distances D holds.
+    dim : int
+        The number of coordinates of a point.
+    weights : array, optional
+        Of the shape of D: the result minimises Σ w(‖xᵢ − xⱼ‖² − d²)². Equal, unless given.
+    anchors : dict, optional
+        Points whose places are known, {index: coordinates}. The result is turned, reflected and moved onto them.
+    start : "auto", "spectral", "landmarks", "random" or array
+        ``spectral`` takes unknown distances for zero, scaled up, which is right where they are missing at random;
+        ``landmarks`` takes shortest paths for them, which is right where the long ones are missing. ``auto`` takes the
+        one that fits better.
+    method : str, Method or class
+        ``auto`` is Newton's method, or L-BFGS where distances are so many and so long that no factor is near; first on
+        misfits weighted by 1/(d² + 0.1·mean), then on plain ones.
+    relax : int
+        Where the first run does not fit the data, points get so many coordinates more, in which they can pass each
+        other; these are then squeezed out.
+    attempts : int
+        Relaxed runs, each from another start; ended once the data are fitted, or three runs agree.
+    tol, max_iter, seed, callback
+        As for :func:`quartbench.inverse.solve`.
+
+    Returns
+    -------
+    Result
+        With ``x`` of shape (N, dim), centred unless there are anchors; ``rmse``, that of the known distances;
+        ``loose``, the points that too few distances hold (see :func:`loose_points`); and ``stages``.
+
+    References
+    ----------
+    Fang & O'Leary, *Euclidean distance matrix completion problems*, Optim. Methods Softw. 2012; de Silva & Tenenbaum,
+    *Sparse multidimensional scaling using landmark points*, 2004; for relaxed ranks Burer & Monteiro, *Local minima and
+    convergence in low-rank semidefinite programming*, Math. Program. 2005.
+    """
+    dim = whole_number(dim, "dim")
+    relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
+    data = with_anchors(read_distances(D, edges, weights), anchors, dim)
+    require_connected(data)
+    search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback})
+    search.first(start, seed)
+    for attempt in range(1, attempts + 1):
+        if search.settled or not relax:
+            break
+        search.relaxed(relax, seed, attempt)
+    found = search.best
+    found.stages = search.stages
+    found.passes = sum(stage.passes for stage in search.stages)
+    found.seconds = sum(stage.seconds for stage in search.stages)
+    found.rmse = rmse(found.x, data.edges, data.lengths)
+    found.loose = loose_points(data.points, data.edges, dim)
+    if found.loose.size:
+        found.message += f"; too few distances hold {_named(found.loose)}, which may lie anywhere that these allow"
+    if anchors:
+        found.x = onto_anchors(found.x, anchors)
+    return found
+
+
+class _Search:
+    """Runs from one start after another; keeps the best and notes every stage."""
+
+    def __init__(self, data: Data, dim: int, method, options: dict[str, Any]) -> None:
+        self.data, self.dim, self.options = data, dim, options
+        self.auto = isinstance(method, str) and method == "auto"
+        self.method = method
+        self.squares = data.lengths**2
+        self.problems: dict[tuple[int, bool], Problem] = {}
+        self.stages: list[Stage] = []
+        self.best: Result | None = None
+        self.agreeing, self.settled, self.weighted = 0, False, np.inf
+
+    def problem(self, dim: int, even: bool) -> Problem:
+        """Return the problem in so many dimensions: with the user's weights, or with even ones."""
+        if (dim, even) not in self.problems:
+            form = next((made.form for (other, _), made in self.problems.items() if other == dim), None)
+            form = GraphForm(self.data.points, dim, self.data.edges) if form is None else form
+            weights = self.data.weights
+            if even:
+                floor = FLOOR * float(self.squares.mean())
+                evened = floor / (self.squares + floor)
+                weights = evened if weights is None else evened * weights
+            self.problems[dim, even] = Problem(form, self.squares, weights=weights)
+        return self.problems[dim, even]
+
+    def first(self, start: Any, seed: int) -> None:
+        """Run in ``dim`` dimensions from the start."""
+        began = perf_counter()
+        if isinstance(start, str):
+            point, name = self._start(start, self.dim, seed)
+            self.stages.append(Stage("start", name, 0, 0, perf_counter() - began, float("nan")))
+        else:
+            point = start
+        self._finish(point, seed)
+
+    def _start(self, start: str, dim: int, seed: int) -> tuple[Any, str]:
+        """Return a start in so many dimensions and its name."""
+        kinds = {"spectral": spectral_start, "landmarks": landmark_start}
+        if start == "random":
+            return "random", start
+        if start not in (*kinds, "auto"):
+            raise ProblemError(f"start must be 'auto', 'spectral', 'landmarks', 'random' or points, found {start!r}")
+        names = kinds if start == "auto" else [start]
+        made = {name: kinds[name](self.data.points, self.data.edges, self.data.lengths, dim, seed) for name in names}
+        problem = self.problem(dim, True)
+        fits = {name: _best_residual(problem, point) for name, point in made.items()}
+        name = min(fits, key=fits.get)
+        return made[name], name
+
+    def _finish(self, start: Any, seed: int) -> None:
+        """Run in ``dim`` dimensions, on even weights and then on the user's; keep what is best."""
+        point = start
+        if self.auto:
+            watch = _Watch(self.weighted, self.options["callback"])
+            options = {**self.options, "callback": watch}
+            found = solve(self.problem(self.dim, True), self.method, point, seed=seed, **options)
+            self.stages += [stage._replace(name="weighted solve") for stage in found.stages]
+            if watch.hopeless:
+                return
+            point, self.weighted = found.x, min(found.fun, self.weighted)
+        found = solve(self.problem(self.dim, False), self.method, point, seed=seed, **self.options)
+        self.stages += found.stages
+        best = self.best
+        if best is not None and abs(found.fun - best.fun) <= CONFIRMED * best.fun:
+            self.agreeing += 1
+        elif best is None or found.fun < best.fun:
+            self.agreeing = 1
+        if best is None or found.fun < best.fun:
+            self.best = found
+        self.settled = (
+            (self.agreeing >= AGREEING and self._spread() > SPREAD)
+            or self.best.residual <= POOR
+            or found.status == "stopped"
+        )
+
+    def relaxed(self, relax: int, seed: int, attempt: int) -> None:
+        """Run in more dimensions, squeeze the extra ones out, and finish in ``dim``."""
+        dim, rng = self.dim + relax, np.random.default_rng((seed, attempt))
+        point = np.zeros((self.data.points, dim))
+        point[:, : self.dim] = self.best.x
+        # All points at first; then some that fit badly, and their neighbours, as far as they lie from each other.
+        moved, size = np.ones(self.data.points, dtype=bool), SHAKEN * float(np.sqrt((self.best.x**2).mean()))
+        if attempt > 1:
+            moved, size = self._misplaced(rng), rng.uniform(0.3, 1.0) * float(np.median(self.data.lengths))
+        point[moved] += (size or 1.0) * rng.standard_normal((int(moved.sum()), dim))
+        problem = self.problem(dim, True)
+        for halving in range(HALVINGS + 1):
+            limit = RELAXED if halving == 0 else SQUEEZED
+            found = solve(problem, "lbfgs", point, tol=ROUGH, max_iter=limit)
+            name = "relaxed" if halving == 0 else "squeezed"
+            self.stages += [stage._replace(name=f"{name}, dim = {dim}") for stage in found.stages]
+            point = _principal(found.x)
+            point[:, self.dim :] *= 0.5
+        found = solve(self.problem(self.dim, True), "lbfgs", point[:, : self.dim], tol=ROUGH, max_iter=RELAXED)
+        self.stages += [stage._replace(name="projected") for stage in found.stages]
+        self._finish(found.x, seed)
+
+    def _misfits(self) -> np.ndarray:
+        """Return the relative misfit of every distance at the best point."""
+        heads, tails = self.data.edges.T
+        found = ((self.best.x[heads] - self.best.x[tails]) ** 2).sum(axis=1)
+        return (found - self.squares) / (self.squares + FLOOR * self.squares.mean())
+
+    def _spread(self) -> float:
+        """Return how evenly misfits are spread: 1 where all are equal, 1/m where there is one."""
+        squares = self._misfits() ** 2
+        fourth = float(squares @ squares)
+        return float(squares.sum()) ** 2 / (squares.size * fourth) if fourth > 0.0 else 1.0
+
+    def _misplaced(self, rng: np.random.Generator) -> np.ndarray:
+        """Return which points to move: one with a badly fitted distance, drawn by its misfit, and those around it."""
+        heads, tails = self.data.edges.T
+        miss = self._misfits() ** 2
+        blame = np.bincount(heads, miss, self.data.points) + np.bincount(tails, miss, self.data.points)
+        moved = np.zeros(self.data.points, dtype=bool)
+        moved[rng.choice(self.data.points, p=blame / blame.sum())] = True
+        links = _links(self.data.points, self.data.edges)
+        for _ in range(int(rng.integers(0, HOPS + 1))):
+            moved |= links @ moved > 0
+        return moved
+
+
+class _Watch:
+    """A callback that ends a run which settles far above the best one."""
+
+    def __init__(self, best: float, callback: Any) -> None:
+        self.best, self.callback = best, callback
+        self.before, self.slow = np.inf, 0
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the run was ended."""
+        return self.slow >= PATIENCE
+
+    def __call__(self, state: State) -> Any:
+        """Stop where F hardly falls and is many times the best."""
+        self.slow = self.slow + 1 if SETTLING * self.before < state.fun > HOPELESS * self.best else 0
+        self.before = state.fun
+        return False if self.hopeless else self.callback(state) if self.callback is not None else None
+
+
+def _best_residual(problem: Problem, point: np.ndarray) -> float:
+    """Return √F at the best scale of a point."""
+    flat = problem.form.flat(point)
+    image = problem.misfit.image(flat)
+    line = problem.misfit.line(0.0 * image, image)
+    return float(line[0] - 0.25 * line[2] ** 2 / line[4]) if line[4] > 0.0 else np.inf
+
+
+def _principal(x: np.ndarray) -> np.ndarray:
+    """Return centred points in their principal axes, the longest first."""
+    x = x - x.mean(axis=0)
+    return x @ np.linalg.svd(x, full_matrices=False)[2].T
+
+
+# Reading --------------------------------------------------------------------------------------------------------------
+
+
+def read_distances(D: Any, edges: Any = None, weights: Any = None) -> Data:
+    """Return what is known, from a matrix with NaN or from edges; raise where it contradicts itself."""
+    if edges is None:
+        matrix = any_array(D, "D")
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiu":
+            raise ProblemError(f"D must be an N × N matrix of distances, or given with edges, found {matrix.shape}")
+        matrix = matrix.astype(np.float64, copy=False)
+        known = np.isfinite(matrix)
+        if (
+            not (known == known.T).all()
+            or (np.abs(np.where(known, matrix - matrix.T, 0.0)) > 1e-9 * np.nanmax(np.abs(matrix), initial=0.0)).any()
+        ):
+            raise ProblemError("D must be symmetric, NaN included, found entries that differ from their mirror images")
+        pairs = np.argwhere(np.triu(known, 1))
+        lengths, points = matrix[pairs[:, 0], pairs[:, 1]], len(matrix)
+        heavy = None if weights is None else real_array(np.where(known, weights, 1.0), "weights", 2)
+        if heavy is not None and heavy.shape != matrix.shape:
+            raise ProblemError(f"weights must be of the shape of D, {matrix.shape}, found {heavy.shape}")
+        heavy = None if heavy is None else heavy[pairs[:, 0], pairs[:, 1]]
+    else:
+        pairs, lengths = any_array(edges, "edges"), real_array(D, "D", 1)
+        if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or len(pairs) != lengths.size:
+            raise ProblemError(
+                f"edges must be {lengths.size} pairs of whole numbers, one for each distance, found shape {pairs.shape}"
+            )
+        if len(pairs) and pairs.min() < 0:
+            raise ProblemError(f"edges must join points 0, 1, …, found {int(pairs.min())}")
+        points = int(pairs.max()) + 1 if len(pairs) else 0
+        heavy = None if weights is None else real_array(weights, "weights", 1)
+        if heavy is not None and heavy.size != lengths.size:
+            raise ProblemError(f"weights must be {lengths.size}, one for each distance, found {heavy.size}")
+        pairs = np.sort(pairs.astype(np.int64), axis=1)
+        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+        pairs, lengths = pairs[order], lengths[order]
+        heavy = None if heavy is None else heavy[order]
+    if not len(pairs):
+        raise ProblemError("D must hold at least one distance between two points, found none")
+    if (pairs[:, 0] == pairs[:, 1]).any():
+        where = int(pairs[(pairs[:, 0] == pairs[:, 1]).argmax(), 0])
+        raise ProblemError(f"edges must join two points, found the self-loop ({where}, {where})")
+    if not lengths.any():
+        raise ProblemError("D must not be all zero: all points are one, and there is nothing to solve")
+    if (lengths < 0.0).any():
+        raise ProblemError(f"D must not be negative, found {lengths.min():.6g}")
+    return Data(points, pairs, lengths, heavy)
+
+
+def with_anchors(data: Data, anchors: dict[int, Any] | None, dim: int) -> Data:
+    """Return the data with all distances between anchors, which are known exactly, in place of what was given."""
+    if not anchors:
+        return data
+    where = np.array(sorted(anchors))
+    if where.min() < 0 or where.max() >= data.points:
+        raise ProblemError(
+            f"anchors must be points 0 to {data.points - 1}, found {int(where.min())}, {int(where.max())}"
+        )
+    places = real_array([anchors[i] for i in where.tolist()], "anchors", 2)
+    if places.shape[1] != dim or len(where) < dim + 1:
+        raise ProblemError(
+            f"anchors must be at least {dim + 1} points of {dim} coordinates, or the rest may be mirrored, found "
+            f"{len(where)} of {places.shape[1]}"
+        )
+    first, second = np.triu_indices(len(where), 1)
+    made = np.stack([where[first], where[second]], axis=1)
+    lengths = np.linalg.norm(places[first] - places[second], axis=1)
+    between = np.isin(data.edges, where).all(axis=1)
+    weights = (
+        None
+        if data.weights is None
+        else np.concatenate([data.weights[~between], np.full(len(made), data.weights.max())])
+    )
+    edges = np.concatenate([data.edges[~between], made])
+    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    joined = np.concatenate([data.lengths[~between], lengths])
+    return Data(data.points, edges[order], joined[order], None if weights is None else weights[order])
+
+
+# Which points can be placed? ------------------------------------------------------------------------------------------
+
+
+def require_connected(data: Data) -> None:
+    """Raise where the known distances leave points apart: nothing says where one part lies relative to another."""
+    count, label = connected_components(_links(data.points, data.edges), directed=False)
+    if count > 1:
+        sizes = np.bincount(label)
+        outside = np.flatnonzero(label != sizes.argmax())
+        raise ProblemError(
+            f"the known distances leave {count} parts that no distance joins: {_named(outside)} cannot be placed "
+            f"relative to the other {sizes.max()}; leave them out, or add distances"
+        )
+
+
+def largest_part(points: int, pairs: Any) -> np.ndarray:
+    """Return the points of the largest part that pairs join: the others cannot be placed relative to it."""
+    _, label = connected_components(_links(points, np.asarray(pairs)), directed=False)
+    return np.flatnonzero(label == np.bincount(label).argmax())
+
+
+def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
+    """Return the points that fewer than dim + 1 distances hold, counted among points that are held themselves.
+
+    Such a point may be mirrored or turned without changing a distance. Points that are held may still move together,
+    as the two sides of a bridge do; F does not show that.
+    """
+    degrees = np.bincount(np.asarray(edges).ravel(), minlength=points)
+    links = _links(points, edges)
+    held, needed = np.ones(points, dtype=bool), min(dim + 1, points - 1)
+    while True:
+        fallen = np.flatnonzero(held & (degrees < needed))
+        if not fallen.size:
+            return np.flatnonzero(~held)
+        held[fallen] = False
+        degrees = links[:, held].getnnz(axis=1)
+
+
+def _links(points: int, edges: np.ndarray) -> sp.csr_matrix:
+    made = sp.coo_matrix((np.ones(len(edges), dtype=np.int8), np.asarray(edges).T), shape=(points, points))
+    return (made + made.T).tocsr()
+
+
+def _named(points: np.ndarray) -> str:
+    listed = ", ".join(map(str, points[:NAMED].tolist()))
+    more = f" and {points.size - NAMED} more" if points.size > NAMED else ""
+    return f"point{'s' * (points.size > 1)} {listed}{more}"
+
+
+# Errors ---------------------------------------------------------------------------------------------------------------
+
+
+def procrustes(x: Any, truth: Any) -> np.ndarray:
+    """Return x turned, reflected and moved so that it is nearest to the truth."""
+    x, truth = real_array(x, "x", 2), real_array(truth, "truth", 2)
+    if x.shape != truth.shape:
+        raise ProblemError(f"x must be of the shape of the truth, {truth.shape}, found {x.shape}")
+    centre = truth.mean(axis=0)
+    moved = x - x.mean(axis=0)
+    left, _, right = np.linalg.svd(moved.T @ (truth - centre))
+    return moved @ (left @ right) + centre
+
+
+def rmsd(x: Any, truth: Any) -> float:
+    """Return the root mean square distance of points from the truth, after Procrustes."""
+    apart = procrustes(x, truth) - np.asarray(truth)
+    return float(np.sqrt((apart**2).sum(axis=1).mean()))
+
+
+def rmse(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> float:
+    """Return the root mean square error of distances."""
+    found = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
+    return float(np.sqrt(((found - lengths) ** 2).mean()))
+
+
+def onto_anchors(x: np.ndarray, anchors: dict[int, Any]) -> np.ndarray:
+    """Return points turned, reflected and moved so that the anchors are nearest to their places."""
+    where = np.array(sorted(anchors))
+    places = real_array([anchors[i] for i in where.tolist()], "anchors", 2)
+    centre, mean = places.mean(axis=0), x[where].mean(axis=0)
+    left, _, right = np.linalg.svd((x[where] - mean).T @ (places - centre))
+    return (x - mean) @ (left @ right) + centre

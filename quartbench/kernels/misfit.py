@@ -1,0 +1,245 @@
+"""Kernels for F(x) = Σ ωᵢ(‖sᵢ‖² − dᵢ)²: weights and lines from images, and fused passes over complex rows and edges.
+
+∇F = Mᵀw with wᵢ = 4ωᵢ(‖sᵢ‖² − dᵢ)sᵢ. A product with a matrix of second derivatives has the weights
+wᵢ = αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ, t the image of v: β = 8ω, and α = 4ω(‖sᵢ‖² − dᵢ) for the Hessian or 0 for Gauss and Newton's.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import prange
+
+from .graph import EDGES, _differences, _scatter
+from .jit import gather_kernel, kernel, parallel_kernel
+from .rows import _add_pair, _block_terms, _dots_pair, _join, _total, _turn
+
+# On images ------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def gradient_weights(image, rank, d, omega, weights):
+    """Write wᵢ = 4ωᵢ(‖sᵢ‖² − dᵢ)sᵢ, so that ∇F = Σ Uᵢwᵢ, and return F."""
+    total = 0.0
+    for i in range(d.size):
+        q = -d[i]
+        for k in range(i * rank, (i + 1) * rank):
+            q += image[k] * image[k]
+        total += omega[i] * q * q
+        q *= 4.0 * omega[i]
+        for k in range(i * rank, (i + 1) * rank):
+            weights[k] = q * image[k]
+    return total
+
+
+@kernel
+def product_weights(image, direction, rank, alpha, beta, weights):
+    """Write wᵢ = αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ, t the image of v."""
+    for i in range(alpha.size):
+        b = 0.0
+        for k in range(i * rank, (i + 1) * rank):
+            b += image[k] * direction[k]
+        b *= beta[i]
+        for k in range(i * rank, (i + 1) * rank):
+            weights[k] = alpha[i] * direction[k] + b * image[k]
+
+
+@kernel
+def line(image, direction, rank, d, omega):
+    """Return the five coefficients of t ↦ F(x + t v), constant first, from the images of x and v."""
+    c0 = c1 = c2 = c3 = c4 = 0.0
+    for i in range(d.size):
+        a = -d[i]
+        b = e = 0.0
+        for k in range(i * rank, (i + 1) * rank):
+            a += image[k] * image[k]
+            b += image[k] * direction[k]
+            e += direction[k] * direction[k]
+        w = omega[i]
+        c0 += w * a * a
+        c1 += w * a * b
+        c2 += w * (4.0 * b * b + 2.0 * a * e)
+        c3 += w * b * e
+        c4 += w * e * e
+    out = np.empty(5)
+    out[0], out[1], out[2], out[3], out[4] = c0, 4.0 * c1, c2, 4.0 * c3, c4
+    return out
+
+
+@kernel
+def line_to(image, ahead, rank, d, omega):
+    """Return the coefficients of t ↦ F(x + t(y − x)) from the images of x and y, without writing their difference."""
+    c0 = c1 = c2 = c3 = c4 = 0.0
+    for i in range(d.size):
+        a = -d[i]
+        b = e = 0.0
+        for k in range(i * rank, (i + 1) * rank):
+            s = image[k]
+            t = ahead[k] - s
+            a += s * s
+            b += s * t
+            e += t * t
+        w = omega[i]
+        c0 += w * a * a
+        c1 += w * a * b
+        c2 += w * (4.0 * b * b + 2.0 * a * e)
+        c3 += w * b * e
+        c4 += w * e * e
+    out = np.empty(5)
+    out[0], out[1], out[2], out[3], out[4] = c0, 4.0 * c1, c2, 4.0 * c3, c4
+    return out
+
+
+# Complex rows, as interleaved reals (m, 2N) ---------------------------------------------------------------------------
+
+
+@kernel
+def _evaluate_range_complex(rows, x, jx, d, omega, start, stop, image, first, second):
+    step = _block_terms(rows.shape[1], 1)
+    weights = np.empty(2 * step)
+    total = 0.0
+    for i in range(start, stop, step):
+        end = min(i + step, stop)
+        s = image[2 * i : 2 * end]
+        _dots_pair(rows, i, end, x, jx, s)
+        total += gradient_weights(s, 2, d[i:end], omega[i:end], weights)
+        _add_pair(rows, i, end, weights, first, second)
+    return total
+
+
+@kernel
+def _product_range_complex(rows, s, alpha, beta, v, jv, start, stop, image, first, second):
+    step = _block_terms(rows.shape[1], 1)
+    weights = np.empty(2 * step)
+    for i in range(start, stop, step):
+        end = min(i + step, stop)
+        t = image[2 * i : 2 * end]
+        _dots_pair(rows, i, end, v, jv, t)
+        product_weights(s[2 * i : 2 * end], t, 2, alpha[i:end], beta[i:end], weights)
+        _add_pair(rows, i, end, weights, first, second)
+
+
+@kernel
+def evaluate_complex(rows, x, d, omega):
+    """Return F(x), ∇F(x) and the image of x in one pass."""
+    s = np.empty(2 * rows.shape[0])
+    first = np.zeros(rows.shape[1])
+    second = np.zeros(rows.shape[1])
+    total = _evaluate_range_complex(rows, x, _turn(x), d, omega, 0, rows.shape[0], s, first, second)
+    return total, _join(first, second), s
+
+
+@parallel_kernel
+def evaluate_complex_parallel(rows, x, d, omega, bounds):
+    """Return F(x), ∇F(x) and the image of x in one pass shared between threads."""
+    s = np.empty(2 * rows.shape[0])
+    jx = _turn(x)
+    first = np.zeros((bounds.size - 1, rows.shape[1]))
+    second = np.zeros((bounds.size - 1, rows.shape[1]))
+    totals = np.zeros(bounds.size - 1)
+    for p in prange(bounds.size - 1):
+        totals[p] = _evaluate_range_complex(rows, x, jx, d, omega, bounds[p], bounds[p + 1], s, first[p], second[p])
+    total = 0.0
+    for p in range(totals.size):
+        total += totals[p]
+    return total, _join(_total(first), _total(second)), s
+
+
+@kernel
+def product_complex(rows, s, alpha, beta, v):
+    """Return the product with v and the image of v in one pass, s the image of x."""
+    image = np.empty(2 * rows.shape[0])
+    first = np.zeros(rows.shape[1])
+    second = np.zeros(rows.shape[1])
+    _product_range_complex(rows, s, alpha, beta, v, _turn(v), 0, rows.shape[0], image, first, second)
+    return _join(first, second), image
+
+
+@parallel_kernel
+def product_complex_parallel(rows, s, alpha, beta, v, bounds):
+    """Return the product with v and the image of v in one pass shared between threads."""
+    image = np.empty(2 * rows.shape[0])
+    jv = _turn(v)
+    first = np.zeros((bounds.size - 1, rows.shape[1]))
+    second = np.zeros((bounds.size - 1, rows.shape[1]))
+    for p in prange(bounds.size - 1):
+        _product_range_complex(rows, s, alpha, beta, v, jv, bounds[p], bounds[p + 1], image, first[p], second[p])
+    return _join(_total(first), _total(second)), image
+
+
+# The edges of a graph -------------------------------------------------------------------------------------------------
+
+
+@gather_kernel
+def evaluate_edges(heads, tails, x, d, omega):
+    """Return F(X), ∇F(X) and the image of X in one pass over the edges."""
+    r = x.shape[1]
+    image = np.empty(heads.size * r)
+    gradient = np.zeros_like(x)
+    total = 0.0
+    if r == 3:
+        for e in range(heads.size):
+            i = np.uintp(heads[e])
+            j = np.uintp(tails[e])
+            s0 = x[i, 0] - x[j, 0]
+            s1 = x[i, 1] - x[j, 1]
+            s2 = x[i, 2] - x[j, 2]
+            image[3 * e] = s0
+            image[3 * e + 1] = s1
+            image[3 * e + 2] = s2
+            q = s0 * s0 + s1 * s1 + s2 * s2 - d[e]
+            total += omega[e] * q * q
+            q *= 4.0 * omega[e]
+            gradient[i, 0] += q * s0
+            gradient[i, 1] += q * s1
+            gradient[i, 2] += q * s2
+            gradient[j, 0] -= q * s0
+            gradient[j, 1] -= q * s1
+            gradient[j, 2] -= q * s2
+        return total, gradient, image
+    weights = np.empty(EDGES * r)
+    for e in range(0, heads.size, EDGES):
+        end = min(e + EDGES, heads.size)
+        part = image[e * r : end * r]
+        _differences(heads, tails, e, end, x, part)
+        total += gradient_weights(part, r, d[e:end], omega[e:end], weights)
+        _scatter(heads, tails, e, end, weights, gradient)
+    return total, gradient, image
+
+
+@gather_kernel
+def product_edges(heads, tails, s, alpha, beta, v):
+    """Return the product with V and the image of V in one pass over the edges, s the image of X."""
+    r = v.shape[1]
+    image = np.empty(heads.size * r)
+    product = np.zeros_like(v)
+    if r == 3:
+        for e in range(heads.size):
+            i = np.uintp(heads[e])
+            j = np.uintp(tails[e])
+            k = 3 * e
+            t0 = v[i, 0] - v[j, 0]
+            t1 = v[i, 1] - v[j, 1]
+            t2 = v[i, 2] - v[j, 2]
+            image[k] = t0
+            image[k + 1] = t1
+            image[k + 2] = t2
+            q = alpha[e]
+            b = beta[e] * (s[k] * t0 + s[k + 1] * t1 + s[k + 2] * t2)
+            w0 = q * t0 + b * s[k]
+            w1 = q * t1 + b * s[k + 1]
+            w2 = q * t2 + b * s[k + 2]
+            product[i, 0] += w0
+            product[i, 1] += w1
+            product[i, 2] += w2
+            product[j, 0] -= w0
+            product[j, 1] -= w1
+            product[j, 2] -= w2
+        return product, image
+    weights = np.empty(EDGES * r)
+    for e in range(0, heads.size, EDGES):
+        end = min(e + EDGES, heads.size)
+        part = image[e * r : end * r]
+        _differences(heads, tails, e, end, v, part)
+        product_weights(s[e * r : end * r], part, r, alpha[e:end], beta[e:end], weights)
+        _scatter(heads, tails, e, end, weights, product)
+    return product, image

@@ -1,0 +1,208 @@
+"""Points from some of their distances: random and local ones, anchors, weights, and points that nothing holds."""
+
+import numpy as np
+import pytest
+from scipy.spatial import cKDTree
+
+import quartbench as qb
+from quartbench import ProblemError, inverse
+from quartbench.inverse.embeddings import landmark_start, spectral_start
+from quartbench.linalg.banded import Band
+
+
+def cloud(points, share, seed=0, dim=3):
+    rng = np.random.default_rng(1000 + seed)
+    truth = rng.standard_normal((points, dim))
+    first, second = np.triu_indices(points, 1)
+    known = rng.random(first.size) < share
+    return truth, np.stack([first[known], second[known]], axis=1)
+
+
+def near(truth, degree):
+    _, neighbours = cKDTree(truth).query(truth, k=degree + 1)
+    edges = np.stack([np.repeat(np.arange(len(truth)), degree), neighbours[:, 1:].ravel()], axis=1)
+    return np.unique(np.sort(edges, axis=1), axis=0)
+
+
+def lengths(truth, edges):
+    return np.linalg.norm(truth[edges[:, 0]] - truth[edges[:, 1]], axis=1)
+
+
+def completed(truth, edges, **options):
+    return inverse.distances(lengths(truth, edges), edges, dim=truth.shape[1], **options)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4])
+def test_points_are_found_up_to_a_motion_in_any_dimension(dim):
+    truth, edges = cloud(40, 0.6, dim=dim)
+    found = completed(truth, edges)
+    assert found.x.shape == truth.shape
+    assert inverse.rmsd(found.x, truth) < 1e-6
+    assert found.rmse < 1e-6
+    assert np.abs(found.x.mean(axis=0)).max() < 1e-9
+
+
+def test_a_matrix_with_nan_is_the_same_as_edges():
+    truth, edges = cloud(30, 0.5)
+    matrix = np.full((30, 30), np.nan)
+    matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = lengths(truth, edges)
+    np.fill_diagonal(matrix, 0.0)
+    found, other = inverse.distances(matrix), completed(truth, edges[::-1, ::-1])
+    assert np.array_equal(found.x, other.x)
+    assert inverse.rmsd(found.x, truth) < 1e-6
+
+
+def test_local_distances_are_completed_from_landmarks():
+    truth = np.random.default_rng(0).random((150, 3)) * [3.0, 1.0, 1.0]
+    found = completed(truth, near(truth, 16))
+    assert found.stages[0].method == "landmarks"
+    assert inverse.rmsd(found.x, truth) < 1e-6
+
+
+@pytest.mark.parametrize("start", [spectral_start, landmark_start])
+def test_starts_are_exact_where_all_distances_are_known(start):
+    truth, edges = cloud(80, 1.0)
+    found = start(80, edges, lengths(truth, edges), 3)
+    assert inverse.rmsd(found, truth) < 1e-6
+
+
+def test_more_dimensions_lead_out_of_a_wrong_valley():
+    truth, edges = cloud(60, 0.22, seed=3)
+    wrong = [seed for seed in range(12) if completed(truth, edges, start="random", relax=0, seed=seed).rmse > 1e-4]
+    assert wrong  # there are such valleys
+    for seed in wrong:
+        found = completed(truth, edges, start="random", seed=seed)
+        assert found.rmse < 1e-6
+        assert any(stage.name.startswith("relaxed") for stage in found.stages)
+
+
+def test_noise_is_not_taken_for_a_wrong_valley_for_ever():
+    truth, edges = cloud(60, 0.4)
+    rng = np.random.default_rng(0)
+    noisy = lengths(truth, edges) * (1.0 + 0.05 * rng.standard_normal(len(edges)))
+    found = inverse.distances(noisy, edges)
+    relaxed = sum(stage.name.startswith("relaxed") for stage in found.stages)
+    assert relaxed < 20
+    assert inverse.rmsd(found.x, truth) < 0.2
+
+
+def test_weights_decide_what_is_fitted():
+    truth, edges = cloud(30, 0.8)
+    given = lengths(truth, edges)
+    wrong = given.copy()
+    wrong[::7] *= 1.5
+    weights = np.ones(len(edges))
+    weights[::7] = 1e-9
+    assert inverse.rmsd(inverse.distances(wrong, edges, weights=weights, attempts=2).x, truth) < 1e-3
+    assert inverse.rmsd(inverse.distances(wrong, edges, attempts=2).x, truth) > 1e-2
+
+
+def test_anchors_give_the_places_themselves():
+    truth, edges = cloud(40, 0.5)
+    anchors = {int(i): truth[i] for i in (3, 17, 22, 30, 38)}
+    found = completed(truth, edges, anchors=anchors)
+    assert np.abs(found.x - truth).max() < 1e-6
+
+
+def test_the_method_may_be_chosen():
+    truth, edges = cloud(40, 0.6)
+    for method in ("dc-accelerated", "nolips", "lbfgs"):
+        found = completed(truth, edges, method=method, tol=1e-6, attempts=0)
+        assert found.method == method
+        assert inverse.rmsd(found.x, truth) < 1e-3
+
+
+# A factor in place of conjugate gradients -----------------------------------------------------------------------------
+
+
+def test_the_factor_within_a_band_is_that_of_the_products():
+    truth, edges = cloud(25, 0.3)
+    form = qb.GraphForm(25, 3, edges).scaled(1.3)
+    problem = inverse.Problem(form, np.random.default_rng(0).random(form.terms))
+    x = problem.cone.euclidean(truth.ravel())
+    at = problem.misfit.evaluate(x)
+    shift = 0.1
+    mean = np.mean([problem.gauss_newton_product(x, unit)[k] for k, unit in enumerate(np.eye(75))])
+    v = np.random.default_rng(1).standard_normal(75)
+    solved = problem.misfit.factor(at, 0.0, shift).solve(v)
+    assert np.allclose(problem.gauss_newton_product(x, solved) + shift * mean * solved, v)
+
+
+def test_an_indefinite_matrix_has_no_factor():
+    truth, edges = cloud(10, 0.8)
+    band = Band(10, 3, *np.ascontiguousarray(edges.T))
+    s = (truth[edges[:, 0]] - truth[edges[:, 1]]).ravel()
+    assert band.factor(s, -np.ones(len(edges)), np.zeros(len(edges)), 0.0) is None
+
+
+def test_factors_take_over_on_a_rod():
+    truth = np.random.default_rng(0).random((300, 3)) * [30.0, 1.0, 1.0]
+    edges = near(truth, 16)
+    problem = inverse.Problem(qb.GraphForm(300, 3, edges), lengths(truth, edges) ** 2)
+    start = truth + 0.02 * np.random.default_rng(1).standard_normal(truth.shape)
+    found = inverse.solve(problem, "newton", start=start, tol=1e-9)
+    assert "factors took over" in found.message
+    assert found.residual < 1e-8
+    assert found.nit < 60
+
+
+# Points that nothing holds --------------------------------------------------------------------------------------------
+
+
+def test_a_point_that_too_few_distances_hold_is_named():
+    truth, edges = cloud(30, 0.8)
+    held = edges[(edges != 7).all(axis=1)]
+    edges = np.concatenate([held, [[1, 7], [2, 7]]])
+    found = completed(truth, edges, attempts=1)
+    assert found.loose.tolist() == [7]
+    assert "point 7" in found.message
+    others = np.delete(np.arange(30), 7)
+    assert inverse.rmsd(found.x[others], truth[others]) < 1e-6
+
+
+def test_points_behind_loose_points_are_loose():
+    ring = np.array([(i, (i + 1) % 9) for i in range(9)])
+    assert inverse.loose_points(9, ring, 2).tolist() == list(range(9))
+    assert not inverse.loose_points(5, np.stack(np.triu_indices(5, 1), axis=1), 3).size
+    assert not inverse.loose_points(3, np.stack(np.triu_indices(3, 1), axis=1), 3).size
+
+
+def test_parts_that_no_distance_joins_are_named():
+    truth, edges = cloud(20, 0.9)
+    apart = edges[(edges < 17).all(axis=1) | (edges >= 17).all(axis=1)]
+    with pytest.raises(ProblemError, match=r"2 parts that no distance joins: points 17, 18, 19 cannot be placed"):
+        completed(truth, apart)
+
+
+def test_motions_are_no_error():
+    truth, _ = cloud(20, 1.0)
+    turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    mirrored = truth @ turn * [-1.0, 1.0, 1.0] + 5.0
+    assert inverse.rmsd(mirrored, truth) < 1e-12
+    assert np.allclose(inverse.procrustes(mirrored, truth), truth)
+
+
+@pytest.mark.parametrize(
+    ("D", "options", "message"),
+    [
+        (np.ones((3, 4)), {}, "N × N"),
+        (np.full((4, 4), np.nan), {}, "at least one distance"),
+        ([[0.0, 1.0], [2.0, 0.0]], {}, "symmetric"),
+        ([[0.0, np.nan], [2.0, 0.0]], {}, "symmetric"),
+        ([[0.0, -1.0], [-1.0, 0.0]], {}, "not be negative"),
+        ([1.0], {"edges": [[0, 1], [1, 2]]}, "edges must be 1 pairs"),
+        ([1.0], {"edges": [[-1, 1]]}, "found -1"),
+        ([1.0], {"edges": [[1, 1]]}, "self-loop"),
+        ([1.0, 1.0], {"edges": [[0, 1], [1, 0]]}, "repeated"),
+        ([1.0], {"edges": [[0, 1]], "weights": [1.0, 2.0]}, "weights must be 1"),
+        ([np.inf], {"edges": [[0, 1]]}, "finite"),
+        ([1.0], {"edges": [[0, 1]], "dim": 0}, "dim must be"),
+        ([1.0], {"edges": [[0, 1]], "start": "best"}, "start must be"),
+        ([1.0], {"edges": [[0, 1]], "anchors": {5: [0, 0, 0]}}, "anchors must be points"),
+        ([1.0], {"edges": [[0, 1]], "anchors": {0: [0, 0, 0]}}, "at least 4 points"),
+        ([0.0], {"edges": [[0, 1]]}, "all zero"),
+    ],
+)
+def test_bad_distances_are_named(D, options, message):
+    with pytest.raises(ProblemError, match=message):
+        inverse.distances(D, **options)
