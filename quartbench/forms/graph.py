@@ -43,8 +43,9 @@ LARGE_FACTOR, LARGE_SOLVE = 100.0, 25.0
 #: A multiplication of a factor within a band takes this share of the time of an entry of a pass (0.1 and 0.7 ns).
 FACTORED = 0.15
 
-#: Edges beyond which no order of the vertices is looked for: finding one takes longer than many passes.
-FACTORED_EDGES = 200_000
+#: Edges per vertex beyond which no order of the vertices is looked for: it would take longer than many passes, and
+#: products converge fast where every vertex has so many edges.
+FACTORED_EDGES = 20
 
 #: Columns of a sketch that are held at a time: m × 32 numbers.
 COLUMN_BLOCK = 32
@@ -198,8 +199,8 @@ class GraphForm(TermForm):
         return self._kept["band"]
 
     def misfit_factor_cost(self):
-        """Return what a factor within a band costs, which its width decides; none is thought of for very many edges."""
-        if self.terms > FACTORED_EDGES:
+        """Return what a factor within a band costs, which its width decides; infinite where edges are many."""
+        if self.terms > FACTORED_EDGES * self.points:
             return math.inf
         return FACTORED * self._band().work / self._work
 

@@ -50,6 +50,9 @@ HALVINGS = 6
 #: The accuracy of relaxed solves.
 ROUGH = 1e-4
 
+#: How far D may be from its transpose, relative to its largest entry.
+MIRRORED = 1e-9
+
 #: Points that an error or a message names at most.
 NAMED = 8
 
@@ -309,18 +312,18 @@ def read_distances(D: Any, edges: Any = None, weights: Any = None) -> Data:
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiu":
             raise ProblemError(f"D must be an N × N matrix of distances, or given with edges, found {matrix.shape}")
         matrix = matrix.astype(np.float64, copy=False)
-        known = np.isfinite(matrix)
-        if (
-            not (known == known.T).all()
-            or (np.abs(np.where(known, matrix - matrix.T, 0.0)) > 1e-9 * np.nanmax(np.abs(matrix), initial=0.0)).any()
-        ):
+        if np.isinf(matrix).any():
+            raise ProblemError("D must be finite, or NaN where a distance is not known, found infinity")
+        known = ~np.isnan(matrix)
+        apart = np.abs(np.where(known & known.T, matrix - matrix.T, 0.0)).max(initial=0.0)
+        if not (known == known.T).all() or apart > MIRRORED * np.abs(matrix[known]).max(initial=0.0):
             raise ProblemError("D must be symmetric, NaN included, found entries that differ from their mirror images")
         pairs = np.argwhere(np.triu(known, 1))
         lengths, points = matrix[pairs[:, 0], pairs[:, 1]], len(matrix)
-        heavy = None if weights is None else real_array(np.where(known, weights, 1.0), "weights", 2)
+        heavy = None if weights is None else any_array(weights, "weights")
         if heavy is not None and heavy.shape != matrix.shape:
             raise ProblemError(f"weights must be of the shape of D, {matrix.shape}, found {heavy.shape}")
-        heavy = None if heavy is None else heavy[pairs[:, 0], pairs[:, 1]]
+        heavy = None if heavy is None else real_array(heavy[pairs[:, 0], pairs[:, 1]], "weights", 1)
     else:
         pairs, lengths = any_array(edges, "edges"), real_array(D, "D", 1)
         if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu" or len(pairs) != lengths.size:

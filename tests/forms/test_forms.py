@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartbench.forms import FORMS, ComplexForm, GramForm, GraphForm, StackedForm
+from quartbench.forms import FORMS, ComplexForm, DiffractionForm, GramForm, GraphForm, StackedForm
 from tests.kernels import plain
 
 from .random_forms import KINDS, WITH_TERMS, connected_edges, dense_rows, forms, make, pairs, point
@@ -479,5 +479,6 @@ def test_blocks_of_the_survey_find_the_largest_entry(monkeypatch):
 
 
 def test_forms_are_known_by_name():
-    assert {"stacked": StackedForm, "complex": ComplexForm, "graph": GraphForm, "gram": GramForm} == dict(FORMS)
+    known = {"stacked": StackedForm, "complex": ComplexForm, "graph": GraphForm, "gram": GramForm}
+    assert {**known, "diffraction": DiffractionForm} == dict(FORMS)
     assert repr(StackedForm(ROWS, 3)) == "StackedForm(m=8, n=5, r=3)"

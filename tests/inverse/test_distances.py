@@ -97,6 +97,17 @@ def test_weights_decide_what_is_fitted():
     assert inverse.rmsd(inverse.distances(wrong, edges, attempts=2).x, truth) > 1e-2
 
 
+def test_weights_of_a_matrix_are_those_of_its_edges():
+    truth, edges = cloud(20, 0.7)
+    given = lengths(truth, edges) * np.random.default_rng(0).uniform(0.9, 1.1, len(edges))
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(edges))
+    matrix, heavy = np.full((2, 20, 20), np.nan)
+    for square, entries in ((matrix, given), (heavy, weights)):
+        square[edges[:, 0], edges[:, 1]] = square[edges[:, 1], edges[:, 0]] = entries
+    found = inverse.distances(matrix, weights=heavy, attempts=0)
+    assert np.array_equal(found.x, inverse.distances(given, edges, weights=weights, attempts=0).x)
+
+
 def test_anchors_give_the_places_themselves():
     truth, edges = cloud(40, 0.5)
     anchors = {int(i): truth[i] for i in (3, 17, 22, 30, 38)}
@@ -190,6 +201,8 @@ def test_motions_are_no_error():
         ([[0.0, 1.0], [2.0, 0.0]], {}, "symmetric"),
         ([[0.0, np.nan], [2.0, 0.0]], {}, "symmetric"),
         ([[0.0, -1.0], [-1.0, 0.0]], {}, "not be negative"),
+        ([[0.0, np.inf], [np.inf, 0.0]], {}, "found infinity"),
+        ([[0.0, 1.0], [1.0, 0.0]], {"weights": [1.0]}, "weights must be of the shape of D"),
         ([1.0], {"edges": [[0, 1], [1, 2]]}, "edges must be 1 pairs"),
         ([1.0], {"edges": [[-1, 1]]}, "found -1"),
         ([1.0], {"edges": [[1, 1]]}, "self-loop"),
