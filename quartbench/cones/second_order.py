@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from quartbench.errors import ProblemError
 from quartbench.kernels import exact, projections
 from quartbench.linalg.known import U, exactly, raised, up
-from quartbench.linalg.quadratic import second_order_minimiser
+from quartbench.linalg.quadratic import boundary_refined, second_order_minimiser
 from quartbench.metrics import Cholesky
 
 from .base import Cone, Conic, register_cone, rms
@@ -100,9 +100,13 @@ class SecondOrder(Cone):
 
     def newton_direction(self, hessian, r, point):
         """Return the minimiser of the model over the cone; where H is singular to rounding, that of the whole space."""
+        inside = Cholesky.regularised(hessian).solve(r)
+        moved = point + inside
+        if moved[0] >= np.linalg.norm(moved[1:]):
+            return inside
         matrix = np.tril(hessian) + np.tril(hessian, -1).T
         found = second_order_minimiser(matrix, r + matrix @ point)
-        return Cholesky.regularised(hessian).solve(r) if found is None else found - point
+        return inside if found is None else boundary_refined(matrix, r, point, found - point)
 
     def inequality(self):
         """Return s − ‖v‖ and its gradient."""

@@ -17,6 +17,9 @@ PIVOTS = 3
 #: How near to a pole a root is looked for, and how far from it.
 EDGE, FAR = 1e-15, 1e200
 
+#: Steps of Newton's method that give a direction its digits back.
+REFINEMENTS = 4
+
 #: Multipliers below this share of the largest gradient are rounding.
 ROUNDING = 1e-15
 
@@ -94,15 +97,16 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
         return None
 
     def excess(multiplier: float) -> float:
-        parts = sizes * b / (1.0 - multiplier * values)
-        return abs(parts[-1]) - float(np.linalg.norm(parts[:-1]))
+        with np.errstate(all="ignore"):  # next to a pole a quotient may be infinite, and so is the term
+            parts = sizes * b / (1.0 - multiplier * values)
+        return abs(float(parts[-1])) - float(np.linalg.norm(parts[:-1]))
 
     if b[-1] > 0.0:
         if excess(0.0) >= 0.0:
             return basis @ b
         ends = 0.0, (1.0 - EDGE) / largest
     else:
-        if abs(b[-1]) / sizes[-1] >= np.linalg.norm(b[:-1] / sizes[:-1]):
+        if -q[0] >= np.linalg.norm(q[1:]):
             return np.zeros(n)  # q is in the polar cone
         low = (1.0 + EDGE) / largest
         high = 2.0 * low
@@ -112,3 +116,35 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
     if not excess(ends[0]) * excess(ends[1]) < 0.0:
         return None
     return basis @ (b / (1.0 - brentq(excess, *ends, xtol=1e-300, rtol=8.0 * U, maxiter=500) * values))
+
+
+def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np.ndarray) -> np.ndarray:
+    """Return the step e to the minimiser of ½⟨e,He⟩ − ⟨r,e⟩ on the boundary of the ice-cream cone, to more digits.
+
+    e is the difference of two points, and has lost digits where it is short. Newton's method on its own equations, r −
+    He + λJx = 0 and ⟨x,Jx⟩ = 0 for x = point + e, finds them again.
+    """
+    n = len(r)
+    signs = np.where(np.arange(n) == 0, 1.0, -1.0)
+    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    normal = signs * (point + e)
+    multiplier = float(normal @ (matrix @ e - r)) / float(normal @ normal)
+    kept, least = e, math.inf
+    for _ in range(REFINEMENTS):
+        x = point + e
+        normal = signs * x
+        rest = (r - matrix @ e + multiplier * normal) / roots
+        beyond = -0.5 * float(x @ normal)
+        size = float(np.linalg.norm(rest)) + abs(beyond) * float(np.linalg.norm(rest)) / float(np.linalg.norm(x)) ** 2
+        if not size < least:
+            break
+        kept, least = e, size
+        system = np.zeros((n + 1, n + 1))
+        system[:n, :n] = (matrix - multiplier * np.diag(signs)) / roots / roots[:, None]
+        system[:n, n], system[n, :n] = -normal / roots, normal / roots
+        try:
+            change = np.linalg.solve(system, np.append(rest, beyond))
+        except np.linalg.LinAlgError:
+            break
+        e, multiplier = e + change[:n] / roots, multiplier + float(change[n])
+    return kept
