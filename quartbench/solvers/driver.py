@@ -253,10 +253,10 @@ class Run:
     def _witnessed(self, point: np.ndarray, rho: float) -> bool:
         """Believe the dual point of the best iterate, where it has one and the proofs have borne out those before."""
         witness = self.best.dual() if self.credible and self.best.dual is not None else None
-        if witness is None:
-            return False
         inner = self.judged.inner(point)
         scale = self.judged.best_scale(rho, inner)
+        if witness is None or scale == 0.0:
+            return False
         found = estimate_dual(self.judged, scale * point, *witness, self.certifying.corrector)
         if found is None:
             return False
