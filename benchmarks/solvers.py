@@ -173,6 +173,52 @@ class SmallAgainstBare:
     track_batch_relative_time.unit = "× a loop of solve"
 
 
+class TallInPasses:
+    """Time of a whole certified solve of tall Gaussian rows to 1e-8 over that of one pass: 15 is the promise.
+
+    Of these 300000×400 and 500000×500 are in the large tier (1 and 2 GB).
+    """
+
+    params = (["100000×400", "300000×400", "500000×500"],)
+    param_names = ("size",)
+    version = common.PROBLEM_SET
+    timeout = 600
+
+    def setup(self, size):
+        m, n = map(int, size.split("×"))
+        if m > 100_000:
+            common.require_large()
+        import numpy as np
+
+        from quartbench import Problem, StackedForm
+
+        rng = np.random.default_rng(0)
+        rows = np.empty((m, n))
+        for start in range(0, m, 20_000):
+            rows[start : start + 20_000] = rng.standard_normal((20_000, n))
+        self.problem = Problem(StackedForm(rows), rows[:2000].sum(axis=0))
+        self.point = rng.standard_normal(n)
+
+    def track_passes_of_wall_time(self, size):
+        import numba
+
+        from quartbench import solve
+        from quartbench.study.timing import best_times, equal_threads
+
+        problem, point = self.problem, self.point
+        calls = [lambda: solve(problem.on(problem.form.fresh()), rel_gap=1e-8), lambda: problem.form.evaluate(point)]
+        with equal_threads(numba.get_num_threads()):
+            ours, one = best_times(calls, rounds=3)
+        return ours / one
+
+    def peakmem_solve(self, size):
+        from quartbench import solve
+
+        solve(self.problem, rel_gap=1e-8)
+
+    track_passes_of_wall_time.unit = "× one pass"
+
+
 def bare_newton_cg(problem, gap):
     """Return a call of SciPy's Newton-CG as a careful user writes it, ended at the first point within the gap of f*."""
     import numpy as np

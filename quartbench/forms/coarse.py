@@ -15,8 +15,9 @@ its Gram matrix A, the sum of products of blocks of d rows, goes through a = d +
 error is at most γ_a(|Z|ᵀ|Z|), of norm γ_a·tr A. The Cholesky factorisation of fl(A − σI) is made here in blocks of b
 columns, from products of b terms that are subtracted one after another: if it runs to its end, LLᵀ = A − σI + Δ with
 |Δ| ≤ γ_l|L||Lᵀ|, l = 2b + 10 + 2n/b + 4 (Higham, Accuracy and Stability, Lemma 8.4 and Thm 10.3; 2b + 10 for the
-diagonal block and the triangular solve, twice what they take, as BLAS may multiply by reciprocals), and ‖|L||Lᵀ|‖₂ ≤
-‖L‖²_F ≤ 1.01 tr A. Numbers that underflow are off by 2⁻¹²⁶ each at the most. So
+diagonal block and the triangular solve, twice what they take, as BLAS may multiply by reciprocals of the diagonal; that
+it does not invert blocks of it is assumed), and ‖|L||Lᵀ|‖₂ ≤ ‖L‖²_F ≤ 1.01 tr A. Numbers that underflow are off by
+2⁻¹²⁶ each at the most. So
 
     λ_min(ZᵀZ) ≥ σ − ε,   ε = (γ_a + 1.01γ_l) tr A + 4u·max A + n(rows + n)2⁻¹²⁵,   √s = √(σ − ε) − ‖E‖_F.     (2)
 
@@ -40,6 +41,7 @@ from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_valu
 from quartbench.linalg.known import SMALLEST, Known, U, finite, ldexp, raised, up
 from quartbench.runtime.blas import blas_threads
 
+from .proof import LOWEST
 from .sampling import product
 
 #: The rounding unit of single precision.
@@ -93,7 +95,7 @@ class Coarse:
         # N is homogeneous: near one, nothing of what follows under- or overflows.
         size = float((np.abs(w.hi) / self.unit).max() + (w.error / self.unit).max())
         if not 0.0 < size < math.inf:
-            return 0.0 if size == 0.0 else math.inf
+            return math.inf if w.hi.any() or w.error.any() else 0.0
         power = math.frexp(size)[1]
         v = np.ldexp(w.hi / self.unit, -power)
         error = np.ldexp(raised(np.abs(w.lo), w.error) / self.unit, -power) + 3.0 * SMALLEST
@@ -131,7 +133,8 @@ class Coarse:
 def coarse(rows: Any, rank: int, of: int) -> Coarse | None:
     """Return the proof of rows, dense or CSR, whose terms are of ``of``; None where single precision cannot tell."""
     squares = column_squares(rows)
-    if not squares.size or not (squares > 0.0).all() or not np.isfinite(squares).all():
+    # Out of this range squares may have under- or overflowed, and their sum would not be the trace.
+    if not squares.size or not (squares > LOWEST).all() or not (squares < 1.0 / LOWEST).all():
         return None
     unit = np.exp2(np.ceil(0.5 * np.log2(squares)))
     single, additions = _rounded(rows, unit)

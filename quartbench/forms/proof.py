@@ -52,6 +52,9 @@ SHARE = 1.0 / 64.0
 #: Rows for each unknown on which a proof rests where there are many more: a sample of even leverage is as good.
 SAMPLE = 4
 
+#: Squares of columns from which on no product of their entries that counts has underflowed.
+LOWEST = 2.0**-900
+
 #: Rows that enter a Gram matrix at a time: a product goes through so many additions, and one for every block.
 GRAM_ROWS = 1024
 
@@ -112,7 +115,7 @@ class Factor:
         # N is homogeneous: near one, nothing of what follows under- or overflows.
         size = float((np.abs(w.hi) / self.unit).max() + (w.error / self.unit).max())
         if not 0.0 < size < math.inf:
-            return 0.0 if size == 0.0 else math.inf
+            return math.inf if w.hi.any() or w.error.any() else 0.0
         power = math.frexp(size)[1]
         v = np.ldexp(w.hi / self.unit, -power)
         error = np.ldexp(raised(np.abs(w.lo), w.error) / self.unit, -power) + 3.0 * SMALLEST
@@ -184,7 +187,9 @@ def factor_of_rows(matrix: np.ndarray, rank: int = 1, of: int | None = None, rou
         )
 
 
-def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 1.0) -> Factor | None:
+def factor_of_gram(
+    gram: np.ndarray, additions: int, terms: int, share: float = 1.0, divided: np.ndarray | float = 1.0
+) -> Factor | None:
     """Return the factor of a Gram matrix ΣBᵢ that is there already; None where (3) leaves nothing.
 
     Parameters
@@ -194,15 +199,18 @@ def factor_of_gram(gram: np.ndarray, additions: int, terms: int, share: float = 
     additions : int
         How many additions a product went through at the most: the number of rows, or with BLAS on blocks of rows the
         rows of a block and the number of blocks.
+    divided : array of shape (n,)
+        Powers of two that the columns of the rows were divided by.
     """
     diagonal = np.diag(gram)
-    if not (diagonal > 0.0).all() or not np.isfinite(diagonal).all():
+    # Below, products of entries may have underflowed, of which (3) knows nothing.
+    if not (diagonal > LOWEST).all() or not np.isfinite(diagonal).all():
         return None
     unit = np.exp2(np.ceil(0.5 * np.log2(diagonal)))
     scaled = gram / unit / unit[:, None]
     with blas_threads(float(len(gram)) ** 3):
         found = _shifted(scaled, _gram_error(scaled, additions))
-    return None if found is None else Factor(unit, None, *found, terms, share)
+    return None if found is None else Factor(divided * unit, None, *found, terms, share)
 
 
 def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: int, rounds: int) -> Factor | None:

@@ -127,11 +127,14 @@ class SparseForm(StackedForm):
         return np.sqrt(np.asarray(self.rows.power(2).sum(axis=1), dtype=float).ravel())
 
     def weighted_gram(self, tau, single=False):
-        """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix, by a sparse product."""
+        """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix, by a loop over the pairs of each row."""
         self._read()
-        weights = self.scale**2 * np.repeat(np.asarray(tau, dtype=np.float64), self.rank)
-        gram = (self.rows.T @ self.rows.multiply(weights[:, None]).tocsr()).toarray()
-        return np.asfortranarray(np.tril(gram), dtype=np.float32) if single else gram
+        dtype = np.float32 if single else np.float64
+        roots = self.scale * np.sqrt(np.repeat(np.asarray(tau, dtype=np.float64), self.rank))
+        gram = np.zeros((self.dim, self.dim), dtype=dtype)
+        data = (self.rows.data * np.repeat(roots, np.diff(self.rows.indptr))).astype(dtype)
+        sparse.add_pairs(data, self.rows.indices, self.rows.indptr, gram)
+        return np.asfortranarray(gram) if single else gram + np.tril(gram, -1).T
 
     def known_image(self, x, exact=True):
         """Return Mx with proven bounds, always in twice the precision. One pass."""
@@ -161,12 +164,20 @@ class SparseForm(StackedForm):
         return None
 
     def _sharp(self, rows, rounds=ROUNDS):
-        """Return the proof through the sparse Gram matrix; where rows are nearly dependent, and few, as dense ones."""
+        """Return the proof through the sparse Gram matrix; where rows are nearly dependent, and few, as dense ones.
+
+        Columns are divided by powers of two about their largest entries first: products of small ones would underflow.
+        """
+        largest = np.zeros(self.dim)
+        np.maximum.at(largest, rows.indices, np.abs(np.asarray(rows.data, dtype=np.float64)))
+        if not (largest > 0.0).all():
+            return None
+        unit = np.exp2(np.ceil(np.log2(largest)))
         gram = np.zeros((self.dim, self.dim))
-        sparse.add_pairs(np.asarray(rows.data, dtype=np.float64), rows.indices, rows.indptr, gram)
+        sparse.add_pairs(rows.data / unit[rows.indices], rows.indices, rows.indptr, gram)
         additions = int(np.bincount(rows.indices, minlength=self.dim).max())
         terms = rows.shape[0] // self.rank
-        found = factor_of_gram(gram, additions, terms, terms / self.terms)
+        found = factor_of_gram(gram, additions, terms, terms / self.terms, unit)
         return super()._sharp(rows, rounds) if found is None and rounds and self.dim <= DENSE_PROOF else found
 
     def dense_hessian(self, x, image):

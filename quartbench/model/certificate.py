@@ -155,7 +155,7 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
     form, cone = problem.form, problem.cone
     point = cone.inside(np.ldexp(x, -units.e))
     inner = cone.inner(units.c, point)
-    best = Certificate(math.inf, -math.inf, math.inf, form.rigorous)
+    best = Certificate(math.inf, -math.inf, math.inf, False)
     image, before = None, (None, None)
     for sharp, precise in TURNS if rel_gap >= PLAIN else TURNS[1:]:
         proof = form.proof(sharp)
@@ -170,7 +170,9 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
                 if relative_gap(value, lower) <= rel_gap:
                     break
         before = (proof, precise)
-        proved = form.rigorous and proof is not None and proof.proved
+        if lower > value:  # f* ≤ f(x) ≤ value: something above is wrong, and nothing is claimed
+            lower = -math.inf
+        proved = best.proved if lower == best.lower_bound else form.rigorous and proof.proved
         best = Certificate(value, lower, relative_gap(value, lower), proved)
         if best.gap <= rel_gap:
             break
@@ -224,9 +226,14 @@ class Units:
 
 
 def relative_gap(value: float, lower: float) -> float:
-    """Return a number that is at least (f(x) − f*)/|f*| where f(x) ≤ value and lower ≤ f*; inf unless value < 0."""
-    if value <= lower:
+    """Return a number that is at least (f(x) − f*)/|f*| where f(x) ≤ value and lower ≤ f*; inf unless value < 0.
+
+    A value below the bound is a contradiction, of which nothing follows.
+    """
+    if value == lower:
         return 0.0
+    if value < lower:
+        return math.inf
     return up((value - lower) / -value, 3) if value < 0.0 and lower > -math.inf else math.inf
 
 

@@ -29,8 +29,9 @@ from .steps import Evaluated, evaluate
 #: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win.
 SMALL = 60
 
-#: Passes that a factor, or a Hessian, may cost to be made without a look at the conditioning.
-CHEAP = 30.0
+#: Passes that a factor, or a Hessian, may cost to be made without a look at the conditioning; and a factor where the
+#: diagonal of B⁽⁰⁾ does much of its work.
+CHEAP, CHEAPER = 30.0, 5.0
 
 #: A factor of the Hessian is made once a direction has taken this many products more than the share of its cost in
 #: passes: it halves those of the directions to come.
@@ -107,7 +108,7 @@ class Auto(Solver):
             )
             if sampled is not None:
                 return sampled.declared(setup_seconds=perf_counter() - started)
-            if form.factorable and form.factor_cost() <= CHEAP:
+            if form.factorable and form.factor_cost() <= (CHEAP if name == "identity" else CHEAPER):
                 name, options = "uniform", {"precision": "single"}
         return precondition.metric(form.twin(), name, **options)
 

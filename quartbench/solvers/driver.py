@@ -234,7 +234,7 @@ class Run:
             self.cost = form.passes - before
             return
         metric = self.certifying.certifier()
-        if evaluated is None:
+        if evaluated is None or not self.credible:
             evaluated = form.evaluate(point)
         near = NEAR * self.limits.rel_gap
         found = estimate(self.judged, point, metric, evaluated, refine=0)
@@ -271,9 +271,10 @@ class Run:
         return True
 
     def _doubt(self) -> None:
-        """Forget what the method's own dual points promised, and judge by our own from here on."""
+        """Forget what the method promised, by dual points or values, and judge by our own numbers from here on."""
         if self.witnessed > -math.inf:
             self.credible, self.witnessed, self.judged_point = False, -math.inf, None
+            self.kept, self.kept_rho, self.value = None, None, math.inf
 
     def _hold(self, found: Estimate, metric: Metric | None) -> None:
         """Keep the best bound so far, and the dual point behind it."""
@@ -298,7 +299,7 @@ class Run:
         lower = max(found.lower_bound, self.proved.lower_bound)
         if not found.value <= self.proved.value:
             x, found = self.x, self.proved
-        if lower > found.lower_bound:
+        if found.lower_bound < lower <= found.value:
             found = found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
         self.x, self.proved = x, found
 

@@ -136,3 +136,10 @@ def test_a_form_has_a_coarse_proof_where_that_pays_and_a_sharp_one_where_asked()
     assert few.proof() is few.proof(sharp=True)
     ill = qb.StackedForm(rng.standard_normal((1000, 80)) @ np.vander(np.linspace(0.1, 1.0, 80), 80))
     assert not isinstance(ill.proof(), Coarse)
+
+
+def test_columns_whose_squares_underflow_are_left_to_the_sharp_proof():
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((300, 80))
+    assert coarse(rows * np.where(np.arange(80) == 3, 1e-160, 1.0), 1, 300) is None
+    assert coarse(rows * np.where(np.arange(80) == 3, 1e151, 1.0), 1, 300) is None

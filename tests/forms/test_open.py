@@ -256,7 +256,7 @@ def broken_form(**hooks):
         ({"term_squares": lambda self, s: np.abs(s[::3])}, "term_squares"),
         ({"weighted": lambda self, tau, *a, **k: Smoothness.weighted(self, 2 * tau, *a, **k)}, "not Στᵢ"),
         ({"traces": lambda self, metric: 1.1 * Smoothness.traces(self, metric)}, "freedom"),
-        ({"dual_size": lambda self, *a: 0.5 * Smoothness.dual_size(self, *a)}, "above f"),
+        ({"dual_size": lambda self, *a: 0.5 * Smoothness.dual_size(self, *a)}, "gap inf"),
     ],
 )
 def test_a_form_that_breaks_its_contract_is_found(hooks, message):

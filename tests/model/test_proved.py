@@ -191,6 +191,29 @@ def test_an_infeasible_point_is_not_accepted_as_it_is():
         qb.certify(problem, [1.0, -1e-9])
 
 
+@pytest.mark.parametrize("solver", ["auto", "accel-homgd", "homnewton-cg"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_whose_products_underflow_are_certified_truthfully(solver, sparse):
+    # Of the Gram matrix of these rows rounding leaves the identity, and it is singular to 1e-17.
+    r = math.sqrt(0.5) * 2.0**-537
+    a, b = r * (1.0 + 1e-9), r * (1.0 - 1e-9) ** 2
+    rows = np.array([[1e-151, 0.0, 0.0], [0.0, a, b], [0.0, b, a], [1e-151, 0.0, 0.0]])
+    c = np.array([1e-151, 0.1 * a, -0.1 * a])
+    problem = qb.Problem(qb.StackedForm(sp.csr_matrix(rows) if sparse else rows), c)
+    found = qb.solve(problem, solver, max_iter=30)
+    with mpmath.workdps(60):
+        image = [mpmath.fsum(mpmath.mpf(u) * v for u, v in zip(row, (0, 1, -1), strict=True)) for row in rows.tolist()]
+        rho, inner = mpmath.fsum(s**4 for s in image), mpmath.mpf(c[1]) - mpmath.mpf(c[2])
+        attained = -0.75 * mpmath.cbrt(inner / (4 * rho)) * inner
+        assert found.lower_bound <= attained
+    assert found.lower_bound <= found.fun
+
+
+def test_a_value_below_the_bound_certifies_nothing():
+    assert relative_gap(-1.0, -1.0) == 0.0
+    assert relative_gap(-1.0 - 1e-15, -1.0) == math.inf
+
+
 def test_points_whose_squares_overflow_are_certified():
     form = qb.StackedForm(1e-120 * np.vstack([np.eye(2)] * 2))
     found = qb.certify(qb.Problem(form, [1.0, 1.0], qb.Orthant()), [1e160, 1e160])

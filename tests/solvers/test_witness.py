@@ -74,6 +74,30 @@ def test_dual_points_that_boast_are_found_out(share):
     assert result.gap <= 1e-9
 
 
+class Liar(HomNewtonCG):
+    """A method whose third iterate has a ρ that is not its own, and says that all is well."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def iterates(self, problem, metric, start):
+        for count, iterate in enumerate(super().iterates(problem, metric, start)):
+            if count != 2:
+                yield iterate
+                continue
+            rho, *others = iterate.evaluated
+            yield iterate._replace(evaluated=(self.factor * rho, *others), decrement=1e-30)
+
+
+@pytest.mark.parametrize("factor", [1e-12, 0.5, 1.0 - 1e-6, np.nan])
+def test_one_false_value_does_not_keep_the_later_points_from_being_found(factor):
+    problem = instances.spectrum(400, 80, sigma_min=0.3, seed=1)
+    result = solve(problem, Liar(factor), rel_gap=1e-6)
+    assert result.status == "converged"
+    assert result.lower_bound <= solve(problem, rel_gap=1e-12).fun <= result.fun + 1e-12 * abs(result.fun)
+
+
 def test_a_proof_that_fails_ends_the_belief_in_dual_points(monkeypatch):
     asked = []
     real = driver.estimate_dual
