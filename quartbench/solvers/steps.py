@@ -22,6 +22,9 @@ from quartbench.model import Problem
 #: A distance below this share of φ is rounding: no step is rejected for it.
 NOISE = 0.1 * np.finfo(float).eps
 
+#: Times that a rejected step is shortened at once, by a fifth each.
+SHORTENINGS = 200
+
 #: So many rejections of one step mean that the test measures rounding (a second trial passes on a straight line): the
 #: step is taken as it is, and t as long as it was.
 PATIENCE = 30
@@ -228,7 +231,9 @@ class LineSearch:
             self.t *= min(0.7, self.ratio)
             return self.step(z, self.t)
         fraction = 0.95 * self.ratio
-        while not self._passes(fraction, squared):
+        for _ in range(SHORTENINGS):  # where numbers have left their range no fraction passes
+            if self._passes(fraction, squared):
+                break
             fraction *= 0.8
         self.t *= fraction
         return z.point + fraction * (y - z.point), fraction * fraction * squared

@@ -189,3 +189,12 @@ def test_bregman_step_minimises_its_model(name, metric, a):
         for weight in (1e-3, 0.1, 1.0):
             moved = point + weight * (other * metric.norm(point) / metric.norm(other) - point)
             assert model(moved) >= lowest - 1e-9 * abs(lowest)
+
+
+def test_a_search_ends_where_numbers_have_left_their_range():
+    problem = instances.spectrum(30, 5, sigma_min=0.5, seed=0)
+    step, y = RootStep(problem, Identity(5)), evaluate(problem.form, problem.c)
+    search = LineSearch(problem.form, step, y, 1.2)
+    search.line, search.ratio = (np.nan,) * 5, 0.5
+    point, _ = search.shorten(y, y.point + 1.0, 5.0)
+    np.testing.assert_allclose(point, y.point, atol=1e-15)
