@@ -128,7 +128,10 @@ def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np
     signs = np.where(np.arange(n) == 0, 1.0, -1.0)
     roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
     normal = signs * (point + e)
-    multiplier = float(normal @ (matrix @ e - r)) / float(normal @ normal)
+    square = float(normal @ normal)
+    if not square > 0.0:
+        return e
+    multiplier = float(normal @ (matrix @ e - r)) / square
     kept, least = e, math.inf
     for _ in range(REFINEMENTS):
         x = point + e

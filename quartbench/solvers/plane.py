@@ -153,7 +153,9 @@ class Plane:
             return Step(y, 0.0)
         share = inner / there
         limit = max(1.0, self.cone.limit(y.point, share * z - y.point))
-        return self._along(y, z, share, -share * gain, limit)
+        found = self._along(y, z, share, -share * gain, limit)
+        # Where all of ⟨c,y⟩ is rounding, as for c next to the polar cone, there is no value to compare.
+        return found if float(self.c @ found.y.point) ** 4 > 0.0 else Step(y, 0.0)
 
     def _along(self, y: Evaluated, z: np.ndarray, share: float, slope: float, limit: float) -> Step:
         """Search from y through share·z; the slope comes from vectors, as images lose its digits near the solution."""

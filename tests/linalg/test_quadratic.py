@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quartbench.cones import SecondOrder
-from quartbench.linalg.quadratic import second_order_minimiser
+from quartbench.linalg.quadratic import boundary_refined, second_order_minimiser
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -66,3 +66,8 @@ def test_newtons_direction_minimises_the_model_in_the_cone(seed):
     assert depth(point + e) >= -1e-9
     for other in rng.standard_normal((200, 4)):
         assert model(e) <= model(cone.euclidean(point + e + 0.1 * other) - point) + 1e-9
+
+
+def test_a_step_to_zero_is_left_as_it_is():
+    point = np.array([1.0, 1.0])
+    np.testing.assert_array_equal(boundary_refined(np.eye(2), -point, point, -point), -point)
