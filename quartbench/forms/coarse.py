@@ -38,10 +38,10 @@ from scipy.linalg.lapack import spotrf
 
 from quartbench.kernels import exact, sparse
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
-from quartbench.linalg.known import SMALLEST, Known, U, finite, ldexp, raised, up
+from quartbench.linalg.known import Known, U, finite, ldexp, up
 from quartbench.runtime.blas import blas_threads
 
-from .proof import LOWEST
+from .proof import LOWEST, near_one
 from .sampling import product
 
 #: The rounding unit of single precision.
@@ -92,15 +92,10 @@ class Coarse:
 
     def norm(self, w: Known) -> float:
         """Return a number that is at least N_free of every vector within ``w.error`` of w: (1)."""
-        # N is homogeneous: near one, nothing of what follows under- or overflows.
-        size = float((np.abs(w.hi) / self.unit).max() + (w.error / self.unit).max())
-        if not 0.0 < size < math.inf:
+        near = near_one(w, self.unit)
+        if near is None:
             return math.inf if w.hi.any() or w.error.any() else 0.0
-        power = math.frexp(size)[1]
-        v = np.ldexp(w.hi / self.unit, -power)
-        error = np.ldexp(raised(np.abs(w.lo), w.error) / self.unit, -power) + 3.0 * SMALLEST
-        if not (np.isfinite(v).all() and np.isfinite(error).all()):
-            return math.inf
+        v, error, power = near
         length = exact.norm_upper(v, np.zeros_like(v), error)
         return finite(ldexp(self._constant * length * (1.0 + 4.0 * U), power))
 

@@ -73,6 +73,19 @@ def bounded(found: tuple[np.ndarray, ...]) -> Known:
     return Known(value, np.zeros_like(value), error)
 
 
+def near_one(w: Known, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray, int] | None:
+    """Return v and a bound on its error with w/unit = 2ᵖv, |v| of the order of one, and p; None where w is zero or not
+    finite. N is homogeneous, and of such numbers nothing under- or overflows.
+    """
+    size = float((np.abs(w.hi) / unit).max() + (w.error / unit).max())
+    if not 0.0 < size < math.inf:
+        return None
+    power = math.frexp(size)[1]
+    v = np.ldexp(w.hi / unit, -power)
+    error = np.ldexp(raised(np.abs(w.lo), w.error) / unit, -power) + 3.0 * SMALLEST
+    return (v, error, power) if np.isfinite(v).all() and np.isfinite(error).all() else None
+
+
 class Factor:
     """A proved (M_SX)ᵀ(M_SX) ⪰ LLᵀ + sI, and with it bounds on N_free: see the head of this file.
 
@@ -112,15 +125,10 @@ class Factor:
 
     def norm(self, w: Known) -> float:
         """Return a number that is at least N_free of every vector within ``w.error`` of w: (2)."""
-        # N is homogeneous: near one, nothing of what follows under- or overflows.
-        size = float((np.abs(w.hi) / self.unit).max() + (w.error / self.unit).max())
-        if not 0.0 < size < math.inf:
+        near = near_one(w, self.unit)
+        if near is None:
             return math.inf if w.hi.any() or w.error.any() else 0.0
-        power = math.frexp(size)[1]
-        v = np.ldexp(w.hi / self.unit, -power)
-        error = np.ldexp(raised(np.abs(w.lo), w.error) / self.unit, -power) + 3.0 * SMALLEST
-        if not (np.isfinite(v).all() and np.isfinite(error).all()):
-            return math.inf
+        v, error, power = near
         if self._columns is not None:
             spread = np.abs(self._columns) @ error * (1.0 + 2.0 * (v.size + 2) * U)
             v, low, rounding = exact.image(self._columns, v)

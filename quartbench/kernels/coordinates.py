@@ -33,6 +33,21 @@ def _positive_root(a, b):
 
 
 @kernel
+def _move(x, gram, i, k, new):
+    """Set a coordinate of X, and keep G = XᵀX."""
+    old = x[i, k]
+    step = new - old
+    if step != 0.0:
+        for j in range(x.shape[1]):
+            if j != k:
+                change = step * x[i, j]
+                gram[k, j] += change
+                gram[j, k] += change
+        gram[k, k] += new * new - old * old
+        x[i, k] = new
+
+
+@kernel
 def convex_sweep(x, c, sigma):
     """Minimise over each coordinate of X ≥ 0 once, row by row, in place.
 
@@ -51,16 +66,7 @@ def convex_sweep(x, c, sigma):
                     inner += x[i, j] * gram[k, j]
             a = row + gram[k, k] - old * old + sigma
             b = inner - old * row - 0.25 * c[i, k]
-            new = _positive_root(a, b)
-            step = new - old
-            if step != 0.0:
-                for j in range(r):
-                    if j != k:
-                        change = step * x[i, j]
-                        gram[k, j] += change
-                        gram[j, k] += change
-                gram[k, k] += new * new - old * old
-                x[i, k] = new
+            _move(x, gram, i, k, _positive_root(a, b))
 
 
 @kernel
@@ -85,13 +91,4 @@ def exact_sweep(matrix, x):
                 product += matrix[i, j] * x[j, k]
             a = row + gram[k, k] - old * old - matrix[i, i]
             b = inner - old * row - (product - matrix[i, i] * old)
-            new = _positive_root(a, b)
-            step = new - old
-            if step != 0.0:
-                for j in range(r):
-                    if j != k:
-                        change = step * x[i, j]
-                        gram[k, j] += change
-                        gram[j, k] += change
-                gram[k, k] += new * new - old * old
-                x[i, k] = new
+            _move(x, gram, i, k, _positive_root(a, b))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from time import perf_counter
 
 import numpy as np
 
@@ -102,12 +101,10 @@ class Auto(Solver):
         name, options = precondition.automatic_metric(form, cone), {}
         if cone.metrics == "any" and isinstance(form, TermForm):
             name = form.bare_metric
-            started = perf_counter()
-            sampled = (
-                form.twin().sampled(SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)) if form.factorable else None
-            )
+            saved = SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)
+            sampled = form.twin().sampled(saved) if form.factorable else None
             if sampled is not None:
-                return sampled.declared(setup_seconds=perf_counter() - started)
+                return sampled
             if form.factorable and form.factor_cost() <= (CHEAP if name == "identity" else CHEAPER):
                 name, options = "uniform", {"precision": "single"}
         return precondition.metric(form.twin(), name, **options)
