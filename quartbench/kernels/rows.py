@@ -20,8 +20,9 @@ from .jit import kernel, parallel_kernel
 #: Doubles of a row block: it must stay in a core's cache between its two uses.
 BLOCK = 16_384
 
-#: Doubles of rows that lie in a cache themselves: eight of them are then used twice at once, from registers on. The loops
-#: are those of ``_dots`` and ``_add`` written out: as functions of eight numbers they took 12 to 37 % longer (n ≤ 100).
+#: Doubles of rows that lie in a cache themselves: eight of them are then used twice at once, from registers on. The
+#: loops are those of ``_dots`` and ``_add`` written out: as functions of eight numbers they took 12 to 37 % longer
+#: (n ≤ 100).
 CACHED = 1 << 20
 
 
