@@ -151,6 +151,20 @@ class SmallAgainstBare:
 
     track_relative_time.unit = "× bare Newton-CG"
 
+    def track_prepared_relative_time(self, size, gap):
+        from quartbench import prepare
+        from quartbench.study.timing import best_times, equal_threads
+
+        m, n = map(int, size.split("×"))
+        problem = common.instance("spectrum", m=m, n=n, sigma_min=0.2)
+        ready, c = prepare(problem.form), problem.c.copy()
+        bare = bare_newton_cg(problem, gap)
+        with equal_threads(1):
+            ours, theirs = best_times([lambda: ready.solve(c, rel_gap=gap), bare], rounds=3)
+        return ours / theirs
+
+    track_prepared_relative_time.unit = "× bare Newton-CG"
+
     def track_batch_relative_time(self, size, gap):
         import numba
         import numpy as np

@@ -336,7 +336,7 @@ class Run:
         lower = self.proved.lower_bound / self.f_scale
         passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
         return ended(
-            self.original,
+            self.original.form,
             self.x,
             self.proved.value,
             self.proved.lower_bound,

@@ -306,7 +306,7 @@ class _Block:
         restarts = np.zeros(len(trace), dtype=bool)
         lower, f_scale = found.lower_bound, self.f_scale[j]
         return ended(
-            problem,
+            problem.form,
             x,
             found.value,
             lower,

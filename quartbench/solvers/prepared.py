@@ -24,7 +24,7 @@ from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
 
-from .compiled import REPRESENTABLE, solve_compiled
+from .compiled import REPRESENTABLE, Compiled
 from .contract import Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
@@ -161,7 +161,8 @@ class Prepared:
         if isinstance(metric, Metric) and metric.dim != form.dim:
             raise ProblemError(f"metric must have dimension {form.dim}, found {metric.dim}")
         self.rel_gap, self._given = rel_gap, metric
-        self._compiled = self.method.in_one_call() and isinstance(metric, str) and metric == "auto"
+        at_once = self.method.in_one_call() and isinstance(metric, str) and metric == "auto"
+        self._compiled = Compiled.of(form, self.cone, self.method.name) if at_once else None
         self.metric: Metric | None = None
         self.setup_time = 0.0
         self._certifier: tuple[Metric | None] | None = None
@@ -269,14 +270,11 @@ class Prepared:
             As for :func:`quartbench.solve`.
         """
         rel_gap = self.rel_gap if rel_gap is None else rel_gap
-        problem = c if isinstance(c, Problem) else self.problem(c)
-        return self.run(
-            problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True
-        )
+        return self.run(c, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True)
 
     def run(
         self,
-        problem: Problem,
+        given: Any,
         rel_gap: float | None,
         max_iter: int | None,
         max_passes: int | None,
@@ -287,18 +285,21 @@ class Prepared:
         certify: bool,
         paid: bool = False,
     ) -> Result:
-        """Solve a problem on this form and cone; the set-up counts as its own unless it was ``paid`` before."""
+        """Solve a Problem on this form and cone, or that of a c; the set-up counts unless it was ``paid`` before."""
         require_positive("rel_gap", rel_gap)
         require_positive("max_iter", max_iter, zero=True)
         require_positive("max_passes", max_passes)
         require_positive("time_limit", time_limit, zero=True)
-        if problem.trivial:
-            return trivial(problem, self.method.name)
+        made = isinstance(given, Problem)
         plain = callback is None and start is None and not progress and max_passes is None
-        if plain and certify and rel_gap is not None and self._compiled:
-            found = solve_compiled(problem, rel_gap, math.inf if max_iter is None else max_iter, self.method.name)
+        if plain and certify and rel_gap is not None and self._compiled is not None:
+            c = self.form.flat(given.c if made else given, "c")
+            found = self._compiled.solve(c, rel_gap, math.inf if max_iter is None else max_iter)
             if found is not None:
                 return found
+        problem = given if made else self.problem(given)
+        if problem.trivial:
+            return trivial(problem, self.method.name)
         self.ready(problem)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)

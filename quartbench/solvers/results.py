@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from quartbench.forms import Form
 from quartbench.model import Problem
 from quartbench.model.estimate import gap as estimated_gap
 
@@ -48,13 +50,28 @@ class History:
         self.step = np.asarray(steps, dtype=float)
         self.restart = np.asarray(restarts, dtype=bool)
 
+    @classmethod
+    def later(cls, make: Callable[..., History], *arguments: Any) -> History:
+        """Return ``make(*arguments)``, made when a column is first asked for: most histories are never looked at."""
+        history = object.__new__(cls)
+        history._made_by = make, arguments
+        return history
+
+    def __getattr__(self, name: str) -> Any:
+        # Called for what is not there: a column that is yet to be made, or nothing.
+        if name not in self.COLUMNS or "_made_by" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        make, arguments = self._made_by
+        vars(self).update(vars(make(*arguments)))
+        return vars(self)[name]
+
     def __len__(self) -> int:
         return len(self.iteration)
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name not in self.COLUMNS:
             raise KeyError(name)
-        return vars(self)[name]
+        return getattr(self, name)
 
     def reached(self, gap: float) -> int | None:
         """Return the first iteration whose gap is at most ``gap``, None where none is."""
@@ -110,7 +127,7 @@ MESSAGES = {
 
 
 def ended(
-    problem: Problem,
+    form: Form,
     x: np.ndarray,
     value: float,
     lower: float,
@@ -125,13 +142,14 @@ def ended(
     metric: str,
     reason: str = "",
     by: str = "",
+    nit: int | None = None,
     spent: tuple[int, float] | None = None,
 ) -> Result:
     """Return the result of a run: every one is built here.
 
     Parameters
     ----------
-    problem : Problem
+    form : Form
         As the user gave it.
     x : array of shape (n,)
         The point, flat, in the user's units.
@@ -143,14 +161,17 @@ def ended(
         What was proved of x; infinite without certificates.
     by, reason : str
         Who stopped the run, and why the method did what it did, for the message.
+    nit : int, optional
+        Iterations, and
     spent : tuple of (int, float), optional
-        Passes and seconds of the run, where it ended within an iteration: else those of its last iterate.
+        passes and seconds of the run, where they are known, or where it ended within an iteration: else those that the
+        history tells.
     """
-    nit = max(len(history) - 1, 0)
+    nit = max(len(history) - 1, 0) if nit is None else nit
     passes, seconds = spent or ((int(history.passes[-1]), float(history.seconds[-1])) if len(history) else (0, 0.0))
     words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
     return Result(
-        x=problem.form.native(x),
+        x=form.native(x),
         fun=f_scale * value,
         gap=gap,
         lower_bound=f_scale * lower,
@@ -170,4 +191,5 @@ def ended(
 def trivial(problem: Problem, solver: str) -> Result:
     """Return the result of a problem whose minimiser is 0, as c lies in the polar cone."""
     nothing = History([], [], [], -np.inf, 1.0, [], [])
-    return ended(problem, np.zeros(problem.dim), 0.0, 0.0, "trivial", nothing, gap=0.0, solver=solver, metric="none")
+    x = np.zeros(problem.dim)
+    return ended(problem.form, x, 0.0, 0.0, "trivial", nothing, gap=0.0, solver=solver, metric="none")
