@@ -6,6 +6,7 @@ configure()  # before anything is compiled, or a thread started
 
 from quartbench import instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
+from quartbench.distributed import DiskForm  # noqa: E402
 from quartbench.errors import ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
@@ -39,6 +40,7 @@ __all__ = [
     "Cone",
     "Diagonal",
     "DiffractionForm",
+    "DiskForm",
     "Form",
     "Free",
     "GramForm",

@@ -19,7 +19,7 @@ BAR = 32
 
 
 @click.command()
-@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, path_type=Path))
 @click.option("--rank", default=1, show_default=True, type=click.IntRange(1), help="Rows of a term.")
 @click.option("--method", default="auto", show_default=True, help="How Lewis weights are computed.")
 @click.option("--eps", default=0.01, show_default=True, type=float, help="Their accuracy: κ ≤ (1 + eps)·√n.")

@@ -23,6 +23,7 @@ Examples:
   quartbench solve A.npy c.npy --rel-gap 1e-10 --out x.npy
   quartbench solve A.mtx c.npy --metric lewis --plot gap.svg
   quartbench solve problem.npz --solver homgd
+  quartbench solve blocks/ c.npy
 """
 
 #: What is printed of a result, besides its solver and metric.
@@ -30,7 +31,7 @@ SHOWN = ("status", "message", "fun", "lower_bound", "gap", "nit", "passes", "set
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, path_type=Path))
 @click.argument("linear", metavar="[C]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rank", default=1, show_default=True, type=click.IntRange(1), help="Rows of a term.")
 @click.option("--cone", default="free", show_default=True, help="The cone: free, orthant or second-order.")
@@ -46,7 +47,8 @@ def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_li
     """Solve one problem to a certified gap.
 
     ROWS holds the stacked rows of the terms, as a dense .npy (real, or complex for phase retrieval) or a sparse Matrix
-    Market .mtx file, and C the vector c as .npy. A PROBLEM saved by quartbench (.npz) holds all of it.
+    Market .mtx file, and C the vector c as .npy. A directory of .npy or Parquet files holds blocks of rows, which stay
+    on disk: they may be larger than memory. A PROBLEM saved by quartbench (.npz) holds all of it.
 
     The exit code is 0 where the gap was reached, else 1; the point is written in both cases.
     """

@@ -263,6 +263,10 @@ class Form:
         """Return what decides which machine code the operations of this form call, beside its class."""
         return (type(self), self.scale == 1.0)
 
+    def first_block(self) -> Form:
+        """Return a form that calls the same machine code, and takes no longer: itself, or of some of its rows."""
+        return self
+
     # What is known of ρ -----------------------------------------------------------------------------------------------
 
     def require_definite(self) -> None:

@@ -26,9 +26,11 @@ class StackedForm(TermForm):
         are (sums are in float64 all the same); anything else is copied once.
     rank : int
         The number r of rows of a term.
+    magnitude : float, optional
+        The largest entry, where rows are a part of such as were surveyed before: they are not looked at again.
     """
 
-    def __new__(cls, rows: Any = None, rank: int = 1) -> StackedForm:
+    def __new__(cls, rows: Any = None, rank: int = 1, magnitude: float | None = None) -> StackedForm:
         """Return a form of the kind that stores such rows, as ``pathlib.Path`` does for paths."""
         if cls is StackedForm:
             from .dense import DenseForm
@@ -37,7 +39,7 @@ class StackedForm(TermForm):
             cls = SparseForm if sp.issparse(rows) else DenseForm
         return object.__new__(cls)
 
-    def __init__(self, rows: Any, rank: int = 1) -> None:
+    def __init__(self, rows: Any, rank: int = 1, magnitude: float | None = None) -> None:
         super().__init__()
         rank = whole_number(rank, "rank")
         self.rows = stacked_rows(rows, rank)
@@ -49,7 +51,7 @@ class StackedForm(TermForm):
         self.rank = rank
         self.terms = count // self.rank
         self.shape = (self.dim,)
-        self._kept["magnitude"] = self._survey()
+        self._kept["magnitude"] = self._survey() if magnitude is None else magnitude
 
     # What a kind says of its storage ----------------------------------------------------------------------------------
 

@@ -75,6 +75,8 @@ class TermForm(Form):
         Whether a factor of the Hessian's weights on the way, as ``auto`` makes it, is worth its cost.
     reads_terms : bool
         Whether the rows of some terms can be read without the others.
+    resident : bool
+        Whether all rows may be in memory at once.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
     fuses_misfit : bool
@@ -86,6 +88,7 @@ class TermForm(Form):
     in_columns = False
     refines_hessian = True
     reads_terms = False
+    resident = True
     has_edges = False
     fuses_misfit = False
 

@@ -270,7 +270,7 @@ def _attempts(
     shifts = cone.shifts(units.c, x, rho, unit)
     for shift in reversed(shifts):
         yield lambda enough, shift=shift: improve(units, own, proof, cone, shift, cheap, enough, precise)
-    if not (precise and isinstance(form, TermForm) and form.dim <= FEW):
+    if not (precise and isinstance(form, TermForm) and form.resident and form.dim <= FEW):
         return
     matrix = form.real_rows()
     matrix = np.ldexp(matrix.toarray() if sp.issparse(matrix) else matrix, -units.a)

@@ -96,6 +96,8 @@ class Run:
     certifying : Certifying or None
         Gives the metrics that certify, once they are needed; None for a run without certificates.
     limits : Limits
+    watch : callable, optional
+        Told the count at every pass of the method.
     """
 
     def __init__(
@@ -106,12 +108,13 @@ class Run:
         metric: Metric,
         certifying: Certifying | None,
         limits: Limits,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         self.original, self.limits = problem, limits
         self.problem, self.x_scale, self.f_scale = scaled
         self.budget: Budget | None = None
-        if min(limits.max_passes, limits.seconds) < math.inf:
-            self.budget = Budget(limits.max_passes, limits.seconds, perf_counter)
+        if min(limits.max_passes, limits.seconds) < math.inf or watch is not None:
+            self.budget = Budget(limits.max_passes, limits.seconds, perf_counter, watch)
             self.problem = self.problem.on(self.problem.form.within(self.budget))
         self.method, self.metric, self.certifying = method, metric, certifying
         # Certificates read the rows through a twin of the form, so that their passes are not the method's.

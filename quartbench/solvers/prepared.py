@@ -308,9 +308,10 @@ class Prepared:
         limits = Limits.of(
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
         )
-        run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits)
         warm(self.method, scaled.problem, self.metric, point, limits.seconds)
-        with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
+        shown = bar(self.method.name, rel_gap) if progress and certify else nullcontext((None, None))
+        with shown as (advance, watch):
+            run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits, watch)
             status = run.follow(point, callback, advance)
         return run.result(status, setup)
 
@@ -358,7 +359,8 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, se
     """Compile what a run will call by taking its first steps, once for each kind of run in a process.
 
     The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
-    other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred.
+    other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred. A form
+    whose rows come in blocks, each of which chooses for itself, lends its first.
     """
     if method.peer:
         return  # nothing of theirs is compiled here, and a few of their iterates may be all of them
@@ -367,7 +369,7 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, se
     if kind in _warmed:
         return
     budget = Budget(WARM_PASSES, seconds + WARM_SECONDS)
-    iterates = closable(method.iterates(problem.on(form.within(budget)), metric, start))
+    iterates = closable(method.iterates(problem.on(form.first_block().within(budget)), metric, start))
     with suppress(SpentError):
         for _ in itertools.islice(iterates, WARM_ITERATES):
             pass

@@ -1,4 +1,4 @@
-"""Problems as people bring them: rows in .npy or .mtx with c in .npy, or a saved .npz."""
+"""Problems as people bring them: rows in .npy, .mtx or a directory of blocks with c in .npy, or a saved .npz."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from quartbench.cones import CONES
+from quartbench.distributed import DiskForm
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.forms import ComplexForm, Form, StackedForm
 from quartbench.model import Problem
@@ -15,7 +16,7 @@ from .market import read_market
 
 
 def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
-    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``) and c (``.npy``)."""
+    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``, a directory) and c (``.npy``)."""
     if source.suffix == ".npz":
         if linear is not None:
             raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
@@ -28,7 +29,9 @@ def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "
 
 
 def read_form(source: Path, rank: int = 1) -> Form:
-    """Return the form of stacked rows in a ``.npy`` (real or complex) or Matrix Market file."""
+    """Return the form of rows in a ``.npy`` (real or complex) or Matrix Market file, or a directory of blocks."""
+    if source.is_dir():
+        return DiskForm(source, rank)
     if source.suffix == ".npz":
         return Problem.load(source).form
     if source.suffix in (".mtx", ".gz"):
