@@ -17,6 +17,9 @@ UNITS = {"iterations": "trace_iteration", "passes": "trace_passes", "seconds": "
 #: What makes two runs repeats of each other.
 CELL = ["group", "instance", "seed"]
 
+#: How the names of groups begin that are no races: their runs show how a cost grows, or how a gap falls.
+NO_RACES = ("scaling-", "rates")
+
 #: Statuses of runs that left nothing to compare.
 BROKEN = ("failed", "timeout")
 
@@ -67,6 +70,11 @@ def gaps_along(run) -> np.ndarray:
 def iterated(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that have a trace to learn from: those that neither broke nor had nothing to do."""
     return runs[~runs.status.isin([*BROKEN, TRIVIAL])]
+
+
+def races(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of groups in which contenders are compared with each other."""
+    return runs[~runs.group.str.startswith(NO_RACES)]
 
 
 def tightest(runs: pd.DataFrame) -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ import pandas as pd
 
 from quartbench.study import costs
 
-from . import profiles
+from . import profiles, rates
 from .fits import median_and_band, power_law
 from .growth import SCALING, Points, points
 from .words import gap_words
@@ -85,6 +86,7 @@ class Figure:
 def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
     """Return every figure that the runs at hand can fill, in the order of the page."""
     found = [gap_figure(runs, group) for group in PAPER]
+    found.append(rate_figure(runs))
     found += [scaling_figure(runs, group) for group in SCALING]
     found += [profile_figure(runs), ratio_figure(runs), kernel_figure(kernels)]
     return [figure for figure in found if figure is not None]
@@ -138,6 +140,52 @@ def _positive(series: Series) -> Series:
     return Series(series.name, series.x[kept], series.y[kept], series.kind, series.low[kept], series.high[kept])
 
 
+# Rates ----------------------------------------------------------------------------------------------------------------
+
+
+def rate_figure(runs: pd.DataFrame) -> Figure | None:
+    """Return the gap against k on logarithmic axes on degenerate rows, apart by the rule for the step."""
+    part = costs.iterated(runs[(runs.group == rates.GROUP) & np.isfinite(runs.optimum.to_numpy(dtype=float))])
+    if part.empty:
+        return None
+    part = part.assign(step=[json.loads(text).get("step", "") for text in part.settings])
+    fitted = {(one.instance, one.name): one for one in rates.rates(runs)}
+    panels = []
+    for (instance, step), cell in part.groupby(["instance", "step"], sort=False):
+        series = []
+        for name, mine in cell.groupby("contender", sort=False):
+            k, gap = _median_fall(mine)
+            series.append(Series(name, k, gap))
+            one = fitted.get((instance, name))
+            if one is not None and one.theory is not None and k.size:
+                ends = np.array([max(rates.LAST * k[-1], k[0]), k[-1]])
+                start = 2.0 * np.interp(np.log(ends[0]), np.log(k), gap)  # apart from the curve that it is held against
+                series.append(Series(name, ends, start * (ends / ends[0]) ** one.theory, "theory"))
+        words = {"armijo": "Armijo's rule", "fixed": "fixed steps"}.get(step, step)
+        panels.append(Panel(f"{instance}, {words}", "iterations k", "relative gap", series))
+    seeds = part.seed.nunique()
+    caption = (
+        f"Rows of which all but a few are orthogonal to x*, so that ρ″(x*) is singular. Lines: the median over {seeds} "
+        f"seed{'s' * (seeds > 1)} of the least gap up to iteration k, above rounding. Dotted: the slope of the "
+        "theorem, k⁻² for HomGD and k⁻⁴ for Accel-HomGD with scheduled restarts, over the part of the run that the "
+        "exponents are fitted to."
+    )
+    title = "Rates on degenerate rows"
+    return Figure(rates.GROUP, title, caption, panels, part.key.tolist())
+
+
+def _median_fall(runs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Return the median gap over runs against iterations, as far as half of them are above rounding."""
+    falls = [fall for fall in map(rates.falling, runs.itertuples()) if fall[0].size]
+    if not falls:
+        return np.empty(0), np.empty(0)
+    k = np.unique(np.geomspace(1.0, max(fall[0][-1] for fall in falls), LEVELS).round())
+    last = [np.searchsorted(at, k, side="right").clip(1) - 1 for at, _ in falls]
+    gaps = np.array([np.where(k <= at[-1], gap[place], 0.0) for (at, gap), place in zip(falls, last, strict=True)])
+    middle = np.median(gaps, axis=0)
+    return k[middle > 0.0], middle[middle > 0.0]
+
+
 # Scaling --------------------------------------------------------------------------------------------------------------
 
 
@@ -180,7 +228,7 @@ def compared(runs: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
     """
     part = runs[runs.group.isin(["catalogue", "peers"])]
     if part.empty:
-        part = runs[~runs.group.str.startswith("scaling-")]
+        part = costs.races(runs)
     table = costs.block(costs.table(part, part.rel_gap.min(), "passes")) if len(part) else pd.DataFrame()
     if table.shape[0] < 2 or table.shape[1] < 2:
         return part.iloc[:0], []

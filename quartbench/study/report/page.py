@@ -17,7 +17,7 @@ import pandas as pd
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store, summary
 
-from . import draw, tables
+from . import draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
 from .figures import PAPER, Figure, figures
 from .growth import SCALING
@@ -178,6 +178,8 @@ class Content:
             "winner_table": tables.winner_table(self.winners, self.noise),
             "paper_figures": [by_name[name] for name in PAPER if name in by_name],
             "missing_figures": [name for name in PAPER if name not in by_name],
+            "rate_figure": by_name.get(rates.GROUP),
+            "rate_table": tables.rate_table(self.runs),
             "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
             "growth_table": tables.growth_table(self.runs),
             "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],

@@ -32,6 +32,11 @@ def gap_words(value: float, digits: int = 1) -> str:
     return power if float(mantissa) == 1.0 else f"{mantissa}·{power}" if int(exponent) else mantissa
 
 
+def signed(text: str) -> str:
+    """Return numbers with the minus sign of mathematics in place of hyphens."""
+    return re.sub(r"-(?=\d)", "−", text)
+
+
 def slug(name: str) -> str:
     """Return a name that can stand in an attribute."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -31,7 +31,7 @@ def test_names_are_unique_and_every_claim_says_where_it_stands():
 
 def test_claims_come_in_the_order_of_the_page():
     names = list(TESTS)
-    order = ["gd-homgd", "fixed-steps", "preconditioning", "graphs", "bound-homgd", "sweeps", "certificate", "peers"]
+    order = ["gd-homgd", "fixed-steps", "preconditioning", "graphs", "bound-homgd", "rate-homgd", "sweeps", "peers"]
     assert [name for name in names if name in order] == order
     assert (names[0], names[-1]) == (order[0], order[-1])
 
@@ -52,13 +52,80 @@ def test_gd_and_homgd_are_similar_within_a_factor(gd, verdict):
 
 def test_restarts_that_help_on_one_figure_only_hold_only_when():
     def both(group, without):
-        yield falls(without, method="accel-homgd", settings={"restart": "none"}, group=group)
-        yield falls(100, method="accel-homgd", settings={"restart": "scheduled"}, group=group)
+        for cost, restart in ((without, "none"), (100, "scheduled")):
+            yield falls(cost, method="accel-homgd", settings={"restart": restart, "step": "armijo"}, group=group)
 
     found = decide("restarts", *both("figure-1a", 100), *both("figure-1b", 300))
     assert found.verdict == ONLY
     assert "(1b)" in found.condition
     assert "(1a)" not in found.condition
+
+
+@pytest.mark.parametrize(
+    ("generic", "degenerate", "verdict"), [(300, 300, HOLDS), (300, 40, ONLY), (100, 40, FAILS), (None, 40, FAILS)]
+)
+def test_restarts_are_judged_on_generic_and_on_degenerate_rows(generic, degenerate, verdict):
+    found = decide(
+        "restarts", *restarted("figure-1b", none=generic), *restarted("rates", none=degenerate, step="fixed")
+    )
+    assert found.verdict == verdict
+    assert found.numbers["degenerate rows, fixed steps"] == degenerate / 100
+    assert ("degenerate" in found.condition) is False or verdict == ONLY
+
+
+def restarted(group, step="armijo", scheduled=100, **costs):
+    for restart, cost in {"scheduled": scheduled, **costs}.items():
+        if cost is not None:
+            yield falls(cost, method="accel-homgd", settings={"restart": restart, "step": step}, group=group)
+
+
+@pytest.mark.parametrize(("generic", "degenerate", "verdict"), [(60, 50, HOLDS), (60, 100, ONLY), (100, 100, FAILS)])
+def test_adaptive_restarts_are_held_against_the_better_of_the_other_two(generic, degenerate, verdict):
+    found = decide(
+        "adaptive-restarts",
+        *restarted("figure-1b", scheduled=50, none=300, adaptive=generic),
+        *restarted("rates", none=50, scheduled=300, adaptive=degenerate, step="fixed"),
+    )
+    assert found.verdict == verdict
+    assert found.numbers == {
+        "generic, ill-conditioned rows (1b), Armijo's rule": generic / 50,
+        "degenerate rows, fixed steps": degenerate / 50,
+    }
+
+
+def powers(exponent, method, spread=0.0, seeds=4, **settings):
+    """Return runs on degenerate rows whose gap is k to a power, which spreads over the seeds."""
+    k = np.unique(np.geomspace(1, 10_000, 80).round())
+    for seed in range(seeds):
+        gaps = 0.1 * k ** (exponent + spread * (seed - (seeds - 1) / 2))
+        yield run(
+            gaps=(1.0, *gaps),
+            iterations=(0, *k),
+            method=method,
+            group="rates",
+            seed=seed,
+            settings={"step": "armijo", **settings},
+        )
+
+
+@pytest.mark.parametrize(
+    ("claimed", "method", "theory"), [("rate-homgd", "homgd", -2), ("rate-accelerated", "accel-homgd", -4)]
+)
+def test_exponents_are_held_against_those_of_the_abstract(claimed, method, theory):
+    for exponent, verdict in ((theory, HOLDS), (theory - 0.5, HOLDS), (theory + 0.06, HOLDS), (theory + 0.5, FAILS)):
+        found = decide(claimed, *powers(exponent, method, spread=0.01, restart="scheduled"))
+        assert found.verdict == verdict
+        assert [*found.numbers.values()] == [pytest.approx(exponent, abs=0.01)]
+    slow = (row | {"instance": "other"} for row in powers(theory + 0.5, method, restart="scheduled"))
+    assert decide(claimed, *powers(theory, method, restart="scheduled"), *slow).verdict == ONLY
+    wide = decide(claimed, *powers(theory, method, spread=1.0, restart="scheduled"))
+    assert wide.verdict == OPEN
+    assert "more seeds" in wide.evidence
+    assert decide(claimed, *powers(theory, method, seeds=1, restart="scheduled")).verdict == OPEN
+
+
+def test_the_rate_of_algorithm_2_is_that_of_its_schedule():
+    assert decide("rate-accelerated", *powers(-1, "accel-homgd", restart="none")).verdict == OPEN
 
 
 def coherent(low, high, **columns):
@@ -167,6 +234,7 @@ def test_runs_on_trivial_problems_are_no_evidence(name):
 def test_split_names_the_shorter_side():
     assert split({"x": True, "y": True}) == (HOLDS, "")
     assert split({"x": False}) == (FAILS, "")
+    assert split({"x": np.bool_(False)}) == (FAILS, "")  # which is not the False of Python
     assert split({"x": True, "y": False, "z": False}) == (ONLY, "for x")
     assert split({"x": True, "y": True, "z": False}) == (ONLY, "not for z")
 

@@ -7,7 +7,7 @@ import numpy as np
 from quartbench.study import summary
 
 from .base import FAILS, HOLDS, ONLY, Finding, claim
-from .evidence import SIMILAR, keys, pick
+from .evidence import KINDS, SIMILAR, STEPS, compare, keys, pick, several, split
 
 
 @claim(
@@ -40,6 +40,31 @@ def one_pass_per_iteration(runs):
     ratio = (part.passes / part.nit).to_numpy(dtype=float)
     text = f"{np.median(ratio):.2f} passes per iteration in the median of {len(part)} runs, {ratio.max():.2f} at most."
     return Finding(HOLDS if np.median(ratio) <= 1.25 else FAILS, text, {"median": float(np.median(ratio))}, keys(part))
+
+
+@claim(
+    "adaptive-restarts",
+    "quartbench",
+    "Adaptive restarts are at least similar to the better of the schedule and no restarts, on both kinds of rows.",
+    "quick or paper",
+)
+def adaptive_restarts_keep_up(runs):
+    """Iterations with adaptive restarts over those with the schedule and without any; the larger ratio counts."""
+    found = {}
+    for kind, group in KINDS.items():
+        for words, step in STEPS.items():
+            adaptive = pick(runs, "accel-homgd", "identity", group, restart="adaptive", step=step)
+            others = (
+                compare(adaptive, pick(runs, "accel-homgd", "identity", group, restart=restart, step=step))
+                for restart in ("scheduled", "none")
+            )
+            worst = max((one for one in others if one), key=lambda one: one.ratio, default=None)
+            if worst:
+                found[f"{kind}, {words}"] = worst
+    if not found:
+        return None
+    verdict, condition = split({label: one.ratio <= SIMILAR for label, one in found.items()})
+    return several(found, "They take {ratio} times the iterations of the better of the two", verdict, condition)
 
 
 @claim("newton", "quartbench", "HomNewton ends in a handful of iterations whatever κ is.", "quick or peers")

@@ -8,10 +8,7 @@ import pandas as pd
 from quartbench.study.report.words import short
 
 from .base import FAILS, HOLDS, Finding, claim
-from .evidence import SIMILAR, compare, keys, pick, several, split
-
-#: The groups of runs that redraw Figure 1, by what is on them.
-FIGURE_1 = {"well-conditioned rows (1a)": "figure-1a", "ill-conditioned rows (1b)": "figure-1b"}
+from .evidence import FIGURE_1, KINDS, SIMILAR, STEPS, compare, keys, pick, several, split
 
 
 @claim("gd-homgd", "§6.1 (i)", "GD and HomGD have similar practical performance.", "quick or paper")
@@ -52,14 +49,17 @@ def acceleration_helps_when_ill_conditioned(runs):
 
 @claim("restarts", "§6.1 (iii)", "The restart scheme has a significant impact on convergence speed.", "quick or paper")
 def restarts_matter(runs):
-    """Iterations without restarts over those with the paper's schedule and with adaptive restarts."""
+    """Iterations without restarts over those with the paper's schedule, on generic and on degenerate rows."""
     found = {}
-    for label, group in FIGURE_1.items():
-        without = pick(runs, "accel-homgd", "identity", group, restart="none")
-        for restart, words in (("scheduled", "the paper's schedule"), ("adaptive", "adaptive restarts")):
-            one = compare(without, pick(runs, "accel-homgd", "identity", group, restart=restart))
+    for kind, group in KINDS.items():
+        for words, step in STEPS.items():
+            without, scheduled = (
+                pick(runs, "accel-homgd", "identity", group, restart=restart, step=step)
+                for restart in ("none", "scheduled")
+            )
+            one = compare(without, scheduled)
             if one:
-                found[f"{words} on {label}"] = one
+                found[f"{kind}, {words}"] = one
     if not found:
         return None
     verdict, condition = split({label: one.ratio > SIMILAR for label, one in found.items()})

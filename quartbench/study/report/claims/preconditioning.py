@@ -11,13 +11,10 @@ import pandas as pd
 from quartbench.study.report.words import short
 
 from .base import FAILS, HOLDS, Finding, claim
-from .evidence import SIMILAR, Comparison, compare, keys, pick, several, split
+from .evidence import SIMILAR, STEPS, Comparison, compare, keys, pick, several, split
 
 #: Generators of complex rows.
 COMPLEX = ("complex_gaussian", "coded_diffraction")
-
-#: The rules for the step of HomGD, by their name in words.
-STEPS = {"Armijo's rule": "armijo", "fixed steps": "fixed"}
 
 
 def _metrics(runs: pd.DataFrame, first: str, second: str, group: str) -> dict[str, Comparison]:

@@ -2,7 +2,7 @@
 
 from .cells import Cell, Table
 from .comparison import cost_table, pair_table, peer_table
-from .growth import growth_table
+from .growth import growth_table, rate_table
 from .kernels import kernel_table
 from .payoff import BreakEven, break_even, break_even_table
 from .record import claim_frame, failure_table, run_table
@@ -23,6 +23,7 @@ __all__ = [
     "leaders",
     "pair_table",
     "peer_table",
+    "rate_table",
     "run_table",
     "winner_table",
     "winners",
