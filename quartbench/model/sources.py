@@ -1,0 +1,63 @@
+"""Problems as people bring them: rows and c in files of numbers, or a problem that was saved."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+from quartbench.errors import ProblemError
+from quartbench.forms import Form, form_of
+
+from .matrices import read_matrix
+from .problem import Problem
+
+
+def read_problem(source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None) -> Problem:
+    """Return the problem in a saved ``.npz``, or that of rows and c in files of numbers.
+
+    Parameters
+    ----------
+    source : Path
+        A problem saved by :meth:`Problem.save`, or rows in any format of :func:`read_matrix`.
+    linear : Path, optional
+        c beside rows.
+    rank : int, optional
+        Rows per term, 1 where it is not given. A saved problem has its own: another one is an error.
+    cone : str, optional
+        The name of a cone, "free" where it is not given; it takes the place of that of a saved problem.
+    """
+    if not is_problem(source):
+        if linear is None:
+            raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
+        return Problem(read_form(source, rank), read_matrix(linear, "c"), cone)
+    if linear is not None:
+        raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
+    problem = Problem.load(source)
+    _require_rank(problem.form, rank)
+    return problem if cone is None else Problem(problem.form, problem.given, cone)
+
+
+def read_form(source: Path, rank: int | None = None) -> Form:
+    """Return the form of a saved problem, or that of stacked rows, real or complex."""
+    if not is_problem(source):
+        return form_of(read_matrix(source, "rows"), 1 if rank is None else rank)
+    form = Problem.load(source).form
+    _require_rank(form, rank)
+    return form
+
+
+def is_problem(source: Path) -> bool:
+    """Say whether a file is a problem that was saved, or a ``.npz`` that cannot be anything else."""
+    if source.suffix.lower() != ".npz":
+        return False
+    try:
+        with zipfile.ZipFile(source) as file:
+            names = file.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return True
+    return "head.npy" in names or not names
+
+
+def _require_rank(form: Form, rank: int | None) -> None:
+    if rank not in (None, form.rank):
+        raise ProblemError(f"rank is for rows, and a saved problem has its own: it is {form.rank}, found {rank}")
