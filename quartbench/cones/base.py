@@ -1,6 +1,7 @@
 """What is a cone? Its projection, and whatever else it knows better than the defaults, which need nothing more.
 
-The slice solves min ‖y − ŷ‖_B over K ∩ {⟨c,y⟩ = 1}: y = P_K(ŷ + tB⁻¹c) for the t with ⟨c,y⟩ = 1 (ERRATA 6).
+The slice solves min ‖y − ŷ‖_B over K ∩ {⟨c,y⟩ = 1}: y = P_K(ŷ + tB⁻¹c) for the t with ⟨c,y⟩ = 1 (errata 6 of the
+documentation).
 """
 
 from __future__ import annotations
@@ -252,3 +253,12 @@ CONES = Registry("cone", "quartbench.cones", _cone_class)
 def register_cone(cls: type[Cone]) -> type[Cone]:
     """Register a cone under its ``name``: from then on problems with it are listed, saved and read."""
     return CONES.register(cls.name, cls)
+
+
+def cone_of(given: Cone | str | None, otherwise: Cone) -> Cone:
+    """Return a cone as it is, the one of a name, or the ``otherwise`` where none is given."""
+    if isinstance(given, str):
+        return CONES.find(given)()
+    if given is not None and not isinstance(given, Cone):
+        raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …) or its name, found {given!r}")
+    return given or otherwise

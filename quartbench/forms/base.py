@@ -160,7 +160,7 @@ class Form:
         return value, self.scale * gradient, image
 
     def hessian_product(self, x: Any, v: Any) -> np.ndarray:
-        """Return ρ''(x)v in the shape of v (ERRATA 2). One pass."""
+        """Return ρ''(x)v in the shape of v (errata 2 of the documentation). One pass."""
         self._count[0] += 1
         product = self._hessian_product(self._scaled(self.flat(x)), None, self._scaled(self.flat(v, "v")))
         return self._like(self._scaled(product), v)

@@ -52,7 +52,9 @@ class ComplexForm(TermForm):
         self._work = 2 * self._reals.size
         step = max(1, SURVEY_BYTES // (8 * self.dim))
         tops = ((start, np.abs(self._reals[start : start + step]).max(axis=1)) for start in range(0, self.terms, step))
-        self._kept["magnitude"] = survey(tops, 1)
+        zeros: list[int] = []
+        self._kept["magnitude"] = survey(tops, 1, zeros)
+        self._kept["zero terms"] = np.array(zeros, dtype=np.int64)
 
     @property
     def columns(self):

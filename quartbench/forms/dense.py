@@ -35,10 +35,11 @@ class DenseForm(StackedForm):
         """Whether many columns at once are products of matrices: in float64 they are, by BLAS."""
         return self.rows.dtype == np.float64
 
-    def _survey(self):
+    def _survey(self, zeros):
         step = self.rank * max(1, SURVEY_BYTES // (self.rows.itemsize * self.dim * self.rank))
         starts = range(0, self.rows.shape[0], step)
-        return survey(((start, np.abs(self.rows[start : start + step]).max(axis=1)) for start in starts), self.rank)
+        tops = ((start, np.abs(self.rows[start : start + step]).max(axis=1)) for start in starts)
+        return survey(tops, self.rank, zeros)
 
     def _entries(self):
         return self.rows.size
@@ -182,7 +183,7 @@ class DenseForm(StackedForm):
             )
         twin = self.scaled(1.0 / self.scale)
         twin.rows = (self.rows if self.scale == 1.0 else self.scale * self.rows).astype(np.float32)
-        twin._kept = {"magnitude": self.magnitude}
+        twin._kept = {"magnitude": self.magnitude, "zero terms": self.zero_terms()}
         return twin
 
     def plain(self):

@@ -55,7 +55,8 @@ COLUMN_BLOCK = 32
 class GraphForm(TermForm):
     """ρ(X) = Σ ‖xᵢ − xⱼ‖⁴ over the edges of a connected graph, X of N × d: the quartic part of distance completion.
 
-    Positive definite on the centred subspace {Xᵀ1 = 0} only (ERRATA 5), so its problems use the cone ``Centred``.
+    Positive definite on the centred subspace {Xᵀ1 = 0} only (errata 5 of the documentation), so its problems use the
+    cone ``Centred``.
 
     Parameters
     ----------
@@ -87,6 +88,7 @@ class GraphForm(TermForm):
         self._incidence = _incidence(self.heads, self.tails, self.points)
         self._work = GATHER_COST * self.terms * self.coordinates
         self._kept["magnitude"] = 1.0
+        self._kept["zero terms"] = np.empty(0, dtype=np.int64)
 
     @property
     def columns(self):

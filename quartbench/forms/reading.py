@@ -15,6 +15,9 @@ from quartbench.errors import ProblemError, any_array
 SURVEY_BYTES = 1 << 25
 
 
+#: The most rows for each stored entry of a sparse matrix: empty ones cost memory, and a file may claim any number.
+EMPTY_ROWS = 100
+
 #: The largest entries that rows may have: forms scale them, and squares of the scale have to be numbers.
 SIZES = (1e-151, 1e151)
 
@@ -27,10 +30,10 @@ def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
         if given.ndim != 2:
             raise ProblemError(f"rows must have 2 dimensions (m·r, n), found shape {given.shape}")
         _require_indices(given)
-        if given.shape[0] > rank * given.nnz:  # said before anything of that size is made: a file may claim any
+        if given.shape[0] > EMPTY_ROWS * rank * given.nnz:  # said before anything of that size is made
             raise ProblemError(
-                f"every term must be nonzero, found {given.shape[0]} rows in terms of {rank}, and {given.nnz} entries "
-                "in all; drop the terms without one"
+                f"rows must not be almost all empty, found {given.shape[0]} of them with {given.nnz} entries in all; "
+                "drop those without one"
             )
         matrix = given.tocsr()
         if matrix is given and not matrix.has_canonical_format:
@@ -76,14 +79,16 @@ def _require_indices(given: Any) -> None:
         raise ProblemError(f"rows must have indices of 0 to {across - 1}, found {wrong} in the {given.format} matrix")
 
 
-def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
-    """Return the largest entry; raise at the first NaN, infinity or zero term, and where it is far out of range.
+def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int, zeros: list[int] | None = None) -> float:
+    """Return the largest entry; raise at the first NaN or infinity, and where it is far out of range.
 
     Parameters
     ----------
     tops : iterable of (int, array)
         The number of the first row of a block, and the largest entry of each row of it in absolute value.
     rank : int
+    zeros : list of int, optional
+        Is given the numbers of the terms that are zero.
     """
     largest = 0.0
     for start, found in tops:
@@ -91,9 +96,8 @@ def survey(tops: Iterable[tuple[int, np.ndarray]], rank: int) -> float:
             row = int(start + np.flatnonzero(~np.isfinite(found))[0])
             raise ProblemError(f"rows must be finite, found NaN or infinity in row {row}")
         by_term = found.reshape(-1, rank).max(axis=1)
-        if not by_term.all():
-            term = int(start // rank + np.flatnonzero(by_term == 0)[0])
-            raise ProblemError(f"every term must be nonzero, found only zeros in term {term}; drop it")
+        if zeros is not None and not by_term.all():
+            zeros += (start // rank + np.flatnonzero(by_term == 0)).tolist()
         largest = max(largest, float(by_term.max()))
     if not SIZES[0] <= largest <= SIZES[1]:
         raise ProblemError(

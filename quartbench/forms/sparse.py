@@ -33,10 +33,10 @@ class SparseForm(StackedForm):
     #: A sparse entry costs about this many dense ones: gathers instead of streams.
     _entry_cost = 4
 
-    def _survey(self):
+    def _survey(self, zeros):
         tops = np.maximum.reduceat(np.append(np.abs(self.rows.data), 0.0), self.rows.indptr[:-1])
         tops[np.diff(self.rows.indptr) == 0] = 0.0
-        return survey([(0, tops)], self.rank)
+        return survey([(0, tops)], self.rank, zeros)
 
     def _entries(self):
         return self.rows.nnz

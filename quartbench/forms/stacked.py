@@ -51,12 +51,16 @@ class StackedForm(TermForm):
         self.rank = rank
         self.terms = count // self.rank
         self.shape = (self.dim,)
-        self._kept["magnitude"] = self._survey() if magnitude is None else magnitude
+        if magnitude is None:
+            zeros: list[int] = []
+            magnitude = self._survey(zeros)
+            self._kept["zero terms"] = np.array(zeros, dtype=np.int64)
+        self._kept["magnitude"] = magnitude
 
     # What a kind says of its storage ----------------------------------------------------------------------------------
 
-    def _survey(self) -> float:
-        """Return the largest entry; raise at the first NaN, infinity or zero term."""
+    def _survey(self, zeros: list[int]) -> float:
+        """Return the largest entry, and list the terms that are zero; raise at the first NaN or infinity."""
         raise NotImplementedError
 
     def _entries(self) -> int:

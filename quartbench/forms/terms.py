@@ -66,7 +66,7 @@ class TermForm(Form):
     row_dtype : dtype
         The type of the rows there: real, or complex for rows on ℂᴺ.
     leverage_rank : int
-        The rank of a term there: 1 on the vertices of a graph and in ℂᴺ (ERRATA 5).
+        The rank of a term there: 1 on the vertices of a graph and in ℂᴺ (errata 5 of the documentation).
     freedom : int
         What leverage scores add up to: n, on a graph N − 1, in ℂᴺ N.
     in_columns : bool
@@ -232,10 +232,22 @@ class TermForm(Form):
         """Return τ⁽⁰⁾, equal weights with ‖τ‖_q = 1."""
         return np.full(self.terms, float(self.terms) ** (1.0 / p - 1.0))
 
+    def zero_terms(self) -> np.ndarray:
+        """Return the numbers of the terms that are zero, which weigh nothing. One pass, the first time."""
+        if "zero terms" not in self._kept:
+            rank, found = self.leverage_rank, np.zeros(self.terms, dtype=bool)
+            for start, part in self.row_blocks():
+                found[start // rank : (start + len(part)) // rank] = ~part.reshape(-1, rank * part.shape[1]).any(axis=1)
+            self._kept["zero terms"] = np.flatnonzero(found)
+        return self._kept["zero terms"]
+
     def require_weights(self, tau: object) -> np.ndarray:
-        """Return τ as an array of m positive numbers, or say what is wrong with it."""
+        """Return τ as an array of m positive numbers, zero at most for terms that are, or say what is wrong with it."""
         array = real_array(tau, "tau", 1)
-        if array.size != self.terms or not (array > 0).all():
+        weightless = np.flatnonzero(~(array > 0))
+        if array.size != self.terms or (
+            weightless.size and not (array[weightless] == 0).all() & np.isin(weightless, self.zero_terms()).all()
+        ):
             raise ProblemError(
                 f"tau must be {self.terms} positive numbers, one per term, found {array.size} numbers, "
                 f"the smallest {array.min() if array.size else 'missing'}"
@@ -382,7 +394,7 @@ class TermForm(Form):
         return 0.5 * self.terms * self.leverage_rank * self.columns**2 + self.columns**3 / 3.0
 
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
-        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14).
+        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (errata 14 of the documentation).
 
         In single precision, where asked for, BLAS takes half the time, and the upper triangle is left empty.
         """
@@ -436,7 +448,10 @@ class TermForm(Form):
             return self.scale**2 * leverage.traces(self, metric)
 
     def spectral_norms(self, metric: Metric) -> np.ndarray:
-        """Return λ_max(UᵢᵀB⁻¹Uᵢ) ≤ gᵢ for every term: what Lemma 5.2 (iii) needs (ERRATA 13). One sweep."""
+        """Return λ_max(UᵢᵀB⁻¹Uᵢ) ≤ gᵢ for every term: what Lemma 5.2 (iii) needs. One sweep.
+
+        See errata 13 of the documentation.
+        """
         if self.leverage_rank == 1:
             return self.traces(metric)
         return self.scale**2 * leverage.spectral_norms(self, metric)

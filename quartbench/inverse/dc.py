@@ -33,7 +33,8 @@ class DC(Method):
 
     Reference
     ---------
-    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, §2.1; Tao & An,
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), §2.1; Tao &
+    An,
     *Convex analysis approach to DC programming*, 1997.
 
     Parameters

@@ -128,7 +128,7 @@ class Metric:
         return None
 
     def norm(self, x: np.ndarray) -> float:
-        """Return ‖x‖_B = ⟨Bx,x⟩^½ (ERRATA 1)."""
+        """Return ‖x‖_B = ⟨Bx,x⟩^½ (errata 1 of the documentation)."""
         return float(np.sqrt(max(x @ self.apply(x), 0.0)))
 
     def dual_norm(self, v: np.ndarray) -> float:

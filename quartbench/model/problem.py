@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from quartbench.cones import Cone
-from quartbench.errors import ProblemError
-from quartbench.forms import Form
+from quartbench.cones import Cone, cone_of
+from quartbench.errors import ProblemError, any_array
+from quartbench.forms import Form, form_of
 
 
 class Normalised(NamedTuple):
@@ -32,13 +33,15 @@ class Problem:
 
     Parameters
     ----------
-    form : Form
-        ρ, positive definite on the cone.
+    form : Form, array of shape (m·r, n), scipy.sparse matrix or DataFrame
+        ρ, positive definite on the cone; or the stacked rows of its terms, real or complex.
     c : array
-        A nonzero point, in the native shape of the form or flat. Never changed. On a subspace only its part there
-        matters, and is kept.
-    cone : Cone
-        K; where not given, that of the form: the whole space for most, ``Centred`` for graphs.
+        A nonzero point, in the native shape of the form, flat or one column. Never changed. On a subspace only its
+        part there matters, and is kept.
+    cone : Cone or str
+        K, or its name; where not given, that of the form: the whole space for most, ``Centred`` for graphs.
+    rank : int
+        Rows per term, where rows are given.
     solution : array, optional
         The minimiser, where it is known.
     optimum : float, optional
@@ -49,23 +52,20 @@ class Problem:
 
     def __init__(
         self,
-        form: Form,
+        form: Form | Any,
         c: Any,
-        cone: Cone | None = None,
+        cone: Cone | str | None = None,
         *,
+        rank: int = 1,
         solution: Any = None,
         optimum: float | None = None,
         origin: dict[str, Any] | None = None,
     ) -> None:
-        if not isinstance(form, Form):
-            raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
-        if cone is not None and not isinstance(cone, Cone):
-            raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …), found {cone!r}")
-        self.form = form
-        self.cone = (cone or form.cone).bind(form)
+        self.form = form = form_of(form, rank)
+        self.cone = cone_of(cone, form.cone).bind(form)
         form.require_cone(self.cone)
         form.require_definite()
-        flat = _finite(form.flat(c, "c"), "c")
+        flat = _finite(form.flat(_column(c, form), "c"), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
         self.trivial = self.cone.polar_contains(flat)
@@ -127,7 +127,10 @@ class Problem:
 
     @staticmethod
     def relative_gap(delta: float) -> float:
-        """Return the relative gap of s(y)y where √ρ(y) = (1 + δ)√ρ(y*): 1 − (1+δ)^{−2/3} (ERRATA 9)."""
+        """Return the relative gap of s(y)y where √ρ(y) = (1 + δ)√ρ(y*): 1 − (1+δ)^{−2/3}.
+
+        See errata 9 of the documentation.
+        """
         return float(-np.expm1(-2.0 / 3.0 * np.log1p(delta)))
 
     # Scale ------------------------------------------------------------------------------------------------------------
@@ -177,6 +180,18 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"
+
+
+def _column(c: Any, form: Form) -> Any:
+    """Return c as it is, or the vector that stands in one column, which may be sparse."""
+    if type(c) is np.ndarray and c.ndim == 1:
+        return c
+    if sp.issparse(c):
+        if c.shape not in ((form.dim, 1), (form.dim,)):  # said before anything of its size is made
+            raise ProblemError(f"c must have {form.dim} entries in one column, found a sparse matrix of {c.shape}")
+        return c.toarray().reshape(-1)
+    array = any_array(c, "c")
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 and array.shape != form.shape else array
 
 
 def _finite(point: np.ndarray, name: str) -> np.ndarray:

@@ -1,7 +1,8 @@
 """How much does each term matter? Leverage scores ℓᵢ = τᵢTr(B(τ)⁻¹Bᵢ), coherence γ, and the resistance of edges.
 
 Everything is computed where it is cheapest and sharpest: on the N vertices of a graph, in ℂᴺ for complex rows. There
-the scores add up to N − 1 and N; the real traces of the paper are d and 2 times as large (ERRATA 5, 13).
+the scores add up to N − 1 and N; the real traces of the paper are d and 2 times as large (errata 5, 13 of the
+documentation).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which weights make κ = √n? Lewis weights: for p > 1 the τ with ℓᵢ(τ) = nτᵢ^q, the minimiser of V (paper §5.1–5.2).
 
-n, the traces and the rank are those of ℂᴺ for complex rows and of the N vertices for graphs (ERRATA 5, 13). The methods
-are in :mod:`.methods`, what a sweep certifies in :mod:`.sweeps`.
+n, the traces and the rank are those of ℂᴺ for complex rows and of the N vertices for graphs (errata 5, 13 of the
+documentation). The methods are in :mod:`.methods`, what a sweep certifies in :mod:`.sweeps`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LewisWeights:
     Attributes
     ----------
     tau : array of shape (m,)
-        Scaled to ‖τ‖_q = 1.
+        Scaled to ‖τ‖_q = 1; 0 for terms that are zero.
     metric : Metric
         B(τ), factored.
     kappa_bound : float
@@ -144,11 +144,11 @@ def _result(sweeps: Sweeps, found: Sweep, method: str, columns: int | None) -> L
         name="lewis",
         sweeps=sweeps.count,
         setup_seconds=float(seconds[-1]),
-        bounds=lambda made: weighted_bounds(sweeps.form, made, found.g),
+        bounds=lambda made: weighted_bounds(sweeps.form, made, sweeps.of_all(found.g)),
     )
     best = sweeps.n ** (1.0 / sweeps.q)
     return LewisWeights(
-        tau=found.tau,
+        tau=sweeps.of_all(found.tau),
         metric=metric,
         kappa_bound=found.ratio * best,
         sweeps=sweeps.count,

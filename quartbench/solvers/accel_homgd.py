@@ -34,8 +34,8 @@ class AccelHomGD(Solver):
     Guarantee
     ---------
     With L/μ = √27 κ and stages of 1, 2, 4, … steps, δ = √ρ(y)/√ρ(y*) − 1 is reached within
-    32√(L/μ)(δ_0^{1/4} + 2^{1/4})/δ^{1/4} steps (Prop. 4.5 with ERRATA 8). With early stages of N = ⌈4√(L/μ)⌉ steps
-    while δ may be 2 or more, each of which halves δ, and stages N, 2N, 4N, … after them: within
+    32√(L/μ)(δ_0^{1/4} + 2^{1/4})/δ^{1/4} steps (Prop. 4.5 with errata 8 of the documentation). With early stages of N =
+    ⌈4√(L/μ)⌉ steps while δ may be 2 or more, each of which halves δ, and stages N, 2N, 4N, … after them: within
     N(⌈log₂(δ_0/2)⌉₊ + 2(128/δ)^{1/4}), free of powers of δ_0. Restarts on the slope come without a rate of their own,
     but no stage starts worse than the one before, and the first step of each is one of HomGD.
 
@@ -49,8 +49,8 @@ class AccelHomGD(Solver):
 
     Reference
     ---------
-    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, Algorithm 2 and
-    Thm 4.7; O'Donoghue & Candès, *Adaptive restart for accelerated gradient schemes*, for the test on the slope.
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), Algorithm 2
+    and Thm 4.7; O'Donoghue & Candès, *Adaptive restart for accelerated gradient schemes*, for the test on the slope.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ class AccelHomGD(Solver):
     step : {"armijo", "fixed"}
         A line search, or t = 1/(6β) with the metric's β.
     early : bool
-        Whether stages have the lengths of ERRATA 8: early ones of N steps, which need the metric's bounds, then N, 2N,
-        4N, …. They are for the guarantee; on degenerate rows they cost what the schedule costs.
+        Whether stages have the lengths of errata 8 of the documentation: early ones of N steps, which need the metric's
+        bounds, then N, 2N, 4N, …. They are for the guarantee; on degenerate rows they cost what the schedule costs.
     """
 
     version = 2
@@ -130,10 +130,10 @@ class AccelHomGD(Solver):
 
 
 def early_length(bounds: Bounds) -> int:
-    """Return ⌈4√(L/μ)⌉, the steps that halve δ while δ ≥ 2 (ERRATA 8)."""
+    """Return ⌈4√(L/μ)⌉, the steps that halve δ while δ ≥ 2 (errata 8 of the documentation)."""
     return math.ceil(4.0 * math.sqrt(math.sqrt(27.0) * bounds.kappa))
 
 
 def early_stages(bounds: Bounds) -> int:
-    """Return ⌈log₂(δ_0/2)⌉₊ with δ_0 ≤ κ − 1 (ERRATA 7): the stages after which δ < 2."""
+    """Return ⌈log₂(δ_0/2)⌉₊ with δ_0 ≤ κ − 1 (errata 7 of the documentation): the stages after which δ < 2."""
     return max(0, math.ceil(math.log2(max((bounds.kappa - 1.0) / 2.0, 1e-300))))

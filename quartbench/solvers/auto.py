@@ -243,8 +243,8 @@ def digits(rel_gap: float | None) -> float:
 
 
 def partial(metric: Metric) -> bool:
-    """Say whether a metric is B(τ) of some of the terms."""
-    return metric.tau is not None and not metric.tau.all()
+    """Say whether a metric is B(τ) of a sample of the terms."""
+    return metric.sample is not None
 
 
 def _saying(reason: str, iterates: Iterator[Iterate]) -> Iterator[Iterate]:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from quartbench.cones import Cone, Free
+from quartbench.cones import Cone, Free, cone_of
 from quartbench.errors import ProblemError, real_array, whole_number
 from quartbench.forms import Form, StackedForm
 from quartbench.kernels import newton as kernels
@@ -133,7 +133,7 @@ class Batch(NamedTuple):
 
 
 def solve_batch(
-    rows: Any, C: Any, cone: Cone | None = None, rank: int = 1, rel_gap: float = 1e-6, max_iter: int = MOST
+    rows: Any, C: Any, cone: Cone | str | None = None, rank: int = 1, rel_gap: float = 1e-6, max_iter: int = MOST
 ) -> Batch:
     """Solve many different small problems min ρⱼ(x) − ⟨cⱼ,x⟩, each with rows of its own, on all cores.
 
@@ -143,7 +143,7 @@ def solve_batch(
         The stacked rows of each problem.
     C : array of shape (k, n)
         The right-hand sides.
-    cone : Cone, optional
+    cone : Cone or str, optional
         The whole space, or the orthant.
     rank : int
         Rows per term.
@@ -156,7 +156,7 @@ def solve_batch(
     from .prepared import require_positive, solve
 
     rows, C = real_array(rows, "rows", 3), real_array(C, "C", 2)
-    rank, cone = whole_number(rank, "rank"), cone or Free()
+    rank, cone = whole_number(rank, "rank"), cone_of(cone, Free())
     require_positive("rel_gap", rel_gap)
     if rows.shape[0] != C.shape[0] or rows.shape[2] != C.shape[1]:
         raise ProblemError(f"rows (k, m·r, n) and C (k, n) must fit, found shapes {rows.shape} and {C.shape}")

@@ -27,7 +27,7 @@ class GD(Solver):
 
     Reference
     ---------
-    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, §6.1.
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), §6.1.
 
     Parameters
     ----------

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from quartbench import precondition
-from quartbench.cones import Cone
+from quartbench.cones import Cone, cone_of
 from quartbench.errors import ProblemError
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
@@ -47,7 +47,11 @@ _warmed: set[tuple] = set()
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | Any,
+    c: Any = None,
+    cone: Cone | str | None = None,
+    *,
+    rank: int = 1,
     solver: str | Solver | type[Solver] = "auto",
     metric: str | Metric = "auto",
     rel_gap: float | None = 1e-6,
@@ -64,8 +68,11 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
-        Never changed; its form's count of passes neither.
+    problem : Problem, Form, array of shape (m·r, n), scipy.sparse matrix or DataFrame
+        A problem; or its form, or the stacked rows of one, with ``c`` beside it. Never changed; the count of passes of
+        its form neither.
+    c, cone, rank
+        As for :class:`Problem`, beside a form or rows. A problem has its own: what follows it is solver and metric.
     solver : str, Solver or class
         A registered name, ``"path/to/file.py:Class"``, or a solver with its hyper-parameters.
     metric : str or Metric
@@ -78,7 +85,8 @@ def solve(
     time_limit : float or None
         Stop after so many seconds of set-up and iterations; within an iteration when it next reads the rows.
     start : array, optional
-        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (ERRATA 7).
+        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (errata 7 of the
+        documentation).
     callback : callable, optional
         Called with a :class:`State` after every iterate, off the clock; stops the run by returning False.
     progress : bool
@@ -98,15 +106,31 @@ def solve(
     The clock runs while the method computes. It stands still for certificates, tracing and callbacks, and starts
     after the kernels are compiled. Ctrl-C ends the run with the best point so far and status ``stopped``.
     """
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"problem must be a Problem, found {type(problem).__name__}")
+    if isinstance(problem, Problem):
+        solver, metric = _methods(c, cone, rank, solver, metric)
+    else:
+        problem = _problem_of(problem, c, cone, rank)
     prepared = Prepared(problem.form, problem.cone, metric, solver, rel_gap, dtype)
     return prepared.run(problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify)
 
 
+def _methods(second: Any, third: Any, rank: int, solver: Any, metric: Any) -> tuple[Any, Any]:
+    """Return solver and metric, which may stand second and third after a problem: it has a c and a cone already."""
+    if isinstance(second, np.ndarray | list | tuple) or isinstance(third, Cone) or rank != 1:
+        raise ProblemError("problem has a c, a cone and a rank of its own; give them beside a form or rows only")
+    return solver if second is None else second, metric if third is None else third
+
+
+def _problem_of(given: Any, c: Any, cone: Cone | str | None, rank: int) -> Problem:
+    """Return the problem of a form or rows with c."""
+    if c is None or isinstance(c, str):
+        raise ProblemError(f"problem must be a Problem, or rows with c beside them, found {type(given).__name__}")
+    return Problem(given, c, cone, rank=rank)
+
+
 def prepare(
-    form: Form,
-    cone: Cone | None = None,
+    form: Form | Any,
+    cone: Cone | str | None = None,
     metric: str | Metric = "auto",
     solver: str | Solver | type[Solver] = "auto",
     rel_gap: float = 1e-6,
@@ -116,8 +140,8 @@ def prepare(
 
     Parameters
     ----------
-    form : Form
-    cone : Cone, optional
+    form : Form, or rows as for :class:`Problem`
+    cone : Cone or str, optional
         That of the form where it is not given: the whole space, for most.
     metric, solver, dtype
         As for :func:`solve`.
@@ -129,9 +153,7 @@ def prepare(
     Prepared
         May be shared by threads: solves change nothing in it.
     """
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
-    prepared = Prepared(form, cone, metric, solver, rel_gap, dtype)
+    prepared = Prepared(form_of(form), cone, metric, solver, rel_gap, dtype)
     prepared.ready()
     return prepared
 
@@ -151,7 +173,7 @@ class Prepared:
 
     def __init__(self, form, cone=None, metric="auto", solver="auto", rel_gap=1e-6, dtype="float64") -> None:
         self.form = form
-        self.cone = (cone or form.cone).bind(form)
+        self.cone = cone_of(cone, form.cone).bind(form)
         self.method = make_solver(solver)
         if choice("dtype", dtype, ("float64", "float32")) == "float32":
             self.method = InSingle(self.method)
@@ -330,10 +352,10 @@ class Prepared:
 
 
 def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
-    """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm (ERRATA 7).
+    """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm.
 
-    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem. In a metric of the problem's ``own``
-    form ρ is about ‖P‖^{−4} there, and has to be a number.
+    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem (errata 7 of the documentation). In a
+    metric of the problem's ``own`` form ρ is about ‖P‖^{−4} there, and has to be a number.
     """
     if start is None:
         point = problem.cone.project(metric.solve(problem.c), metric)

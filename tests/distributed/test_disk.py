@@ -146,11 +146,14 @@ def test_nan_names_its_block_and_row(written):
 
 
 @npy_only
-def test_a_term_of_zeros_names_its_block(written):
+def test_a_term_of_zeros_weighs_nothing(written):
     rows = rows_of()
     rows[8] = 0.0
-    with pytest.raises(qb.ProblemError, match=r"block 1 \(.*part-1.*only zeros in term 1"):
-        qb.DiskForm(written(rows))
+    form = qb.DiskForm(written(rows))
+    assert form.zero_terms() == [8]
+    weights = qb.lewis_weights(form)
+    assert weights.tau[8] == 0.0
+    np.testing.assert_allclose(weights.tau, qb.lewis_weights(qb.StackedForm(rows)).tau, rtol=1e-10)
 
 
 @npy_only

@@ -1,4 +1,4 @@
-"""Do the methods obey the theorems of the paper, with the explicit constants of ERRATA 8 and 9?"""
+"""Do the methods obey the theorems of the paper, with the explicit constants of errata 8 and 9 of the documentation?"""
 
 import math
 from itertools import islice, pairwise

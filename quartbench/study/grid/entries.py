@@ -95,7 +95,7 @@ def read_methods(
         given = {key: value for key, value in table.items() if key != "method"}
         spec = table["method"]
         if missed is not None and spec not in solvers():
-            missed.append(f"{spec} is not installed")
+            missed.append(spec)
             continue
         found.append(_method(spec, given, where, folder))
     return tuple(dict.fromkeys(found))

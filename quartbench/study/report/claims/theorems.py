@@ -175,7 +175,8 @@ def few_sweeps(runs):
     part = part[(part.sweeps > 0) & (part.m > 2.25 * part.n)]
     if part.empty:
         return None
-    distance = 1.0 / (0.5 + np.log(part.m / part.n) / (4.0 * np.log(1.5)))  # 2 − p' of the surrogate, ERRATA 12
+    # 2 − p' of the surrogate, errata 12 of the documentation
+    distance = 1.0 / (0.5 + np.log(part.m / part.n) / (4.0 * np.log(1.5)))
     allowed = 1.0 + np.log(np.maximum(np.log(part.r * part.m) / (distance * 0.01), 1.0)) / distance
     worst = float((part.sweeps / allowed).max())
     text = (
