@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from quartbench.cones import CONES
-from quartbench.distributed import DiskForm
+from quartbench.distributed import DaskForm, DiskForm
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.forms import ComplexForm, Form, StackedForm
 from quartbench.model import Problem
@@ -15,9 +16,12 @@ from quartbench.model import Problem
 from .market import read_market
 
 
-def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
-    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``, a directory) and c (``.npy``)."""
-    if source.suffix == ".npz":
+def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free", client: Any = None) -> Problem:
+    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``, a directory) and c (``.npy``).
+
+    With a client of a Dask cluster, its workers read the rows.
+    """
+    if client is None and source.suffix == ".npz":
         if linear is not None:
             raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
         return Problem.load(source)
@@ -25,7 +29,8 @@ def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "
         raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
     if cone not in CONES:
         raise unknown_name("cone", cone, CONES)
-    return Problem(read_form(source, rank), read_array(linear, "c"), CONES[cone]())
+    form = read_form(source, rank) if client is None else DaskForm(source, client, rank)
+    return Problem(form, read_array(linear, "c"), CONES[cone]())
 
 
 def read_form(source: Path, rank: int = 1) -> Form:
