@@ -15,7 +15,7 @@ RUN := $(VENV)/bin/python
 UNFINISHED := $(VENV)/.unfinished
 RUNTIME := $(VENV)/.installed-runtime
 ALL := $(VENV)/.installed-all
-ALL_EXTRAS := [bench,lint,peers,test]
+ALL_EXTRAS := [bench,cluster,lint,peers,test]
 
 # Cluster modules and user settings that would leak other packages into .venv, or send ours elsewhere.
 unexport PYTHONPATH PYTHONHOME

@@ -6,8 +6,8 @@ configure()  # before anything is compiled, or a thread started
 
 from quartbench import instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
-from quartbench.distributed import DiskForm  # noqa: E402
-from quartbench.errors import ProblemError  # noqa: E402
+from quartbench.distributed import DaskForm, DiskForm  # noqa: E402
+from quartbench.errors import LostError, ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
     DiffractionForm,
@@ -38,6 +38,7 @@ __all__ = [
     "Cholesky",
     "ComplexForm",
     "Cone",
+    "DaskForm",
     "Diagonal",
     "DiffractionForm",
     "DiskForm",
@@ -47,6 +48,7 @@ __all__ = [
     "GraphForm",
     "Identity",
     "Laplacian",
+    "LostError",
     "Metric",
     "OperatorForm",
     "Orthant",

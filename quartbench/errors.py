@@ -1,4 +1,4 @@
-"""The one exception of the package, and the words it uses."""
+"""The exceptions of the package, and the words they use."""
 
 from __future__ import annotations
 
@@ -10,6 +10,18 @@ import numpy as np
 
 class ProblemError(ValueError):
     """Bad input: names the argument, what was found and what is needed."""
+
+
+class LostError(RuntimeError):
+    """The rows are out of reach: the cluster, or what held them, is gone.
+
+    Attributes
+    ----------
+    x : array or None
+        The best point of the run that it ended, in the user's units; nothing of it is certified.
+    """
+
+    x: np.ndarray | None = None
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:

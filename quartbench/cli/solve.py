@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -26,6 +27,7 @@ Examples:
   quartbench solve A.mtx c.mtx --metric lewis --plot gap.svg
   quartbench solve problem.npz --solver homgd --json
   quartbench solve blocks/ c.npy
+  quartbench solve blocks/ c.npy --scheduler tcp://10.0.0.1:8786
 """
 
 #: What is printed of a result, besides its solver and metric.
@@ -48,10 +50,13 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
 @click.option("--rel-gap", default=1e-6, show_default=True, type=float, help="The certified relative gap to reach.")
 @click.option("--max-iter", default=100_000, show_default=True, type=int, help="The most iterations.")
 @click.option("--time-limit", type=float, help="The most seconds of set-up and iterations.")
+@click.option("--scheduler", help="A Dask scheduler, tcp:// or tls://, whose workers read the rows and keep them.")
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="Write the point there (.npy, .csv, …).")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the gap there (.svg, .png, .pdf).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_limit, out, plot, as_json) -> None:
+def solve(
+    source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_limit, scheduler, out, plot, as_json
+) -> None:
     """Solve one problem to a certified gap.
 
     ROWS holds the stacked rows of the terms (complex ones for phase retrieval), and C the vector c. Both may be .csv,
@@ -62,6 +67,8 @@ def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_li
     The exit code is 0 where the gap was reached, else 1; the point is written in both cases.
     """
     from quartbench import solvers
+    from quartbench.distributed import connected
+    from quartbench.errors import LostError
     from quartbench.study.figures import check_format
     from quartbench.study.files import read_problem
 
@@ -69,16 +76,23 @@ def solve(source, linear, rank, cone, solver, metric, rel_gap, max_iter, time_li
         check_format(plot)
     if out is not None and out.suffix.lower() not in (".npy", *SEPARATORS):
         raise click.UsageError(f"--out must end in {', '.join(('.npy', *SEPARATORS))}, found {out.name!r}")
-    problem = read_problem(source, linear, rank, cone)
-    result = solvers.solve(
-        problem,
-        solver=solver,
-        metric=metric,
-        rel_gap=rel_gap,
-        max_iter=max_iter,
-        time_limit=time_limit,
-        progress=not as_json and sys.stderr.isatty(),
-    )
+    with nullcontext() if scheduler is None else connected(scheduler) as client:
+        problem = read_problem(source, linear, rank, cone, client)
+        try:
+            result = solvers.solve(
+                problem,
+                solver=solver,
+                metric=metric,
+                rel_gap=rel_gap,
+                max_iter=max_iter,
+                time_limit=time_limit,
+                progress=not as_json and sys.stderr.isatty(),
+            )
+        except LostError as lost:
+            if out is not None and lost.x is not None:
+                _write_point(lost.x, out)
+                raise click.ClickException(f"{lost}; the best point so far is in {out}") from lost
+            raise click.ClickException(str(lost)) from lost
     written = _written(result, out, plot)
     record = {"solver": result.solver, "metric": result.metric} | {name: result[name] for name in SHOWN}
     if as_json:
@@ -97,25 +111,27 @@ def _written(result: Result, out: Path | None, plot: Path | None) -> list[Path]:
 
     written = []
     if out is not None:
-        try:
-            with out.open("wb") as file:
-                _write_point(file, out.suffix.lower(), result.x)
-        except OSError as error:
-            raise click.ClickException(f"cannot write {out}: {error.strerror}") from error
+        _write_point(result.x, out)
         written.append(out)
     if plot is not None:
         written.append(draw_history(result, plot))
     return written
 
 
-def _write_point(file: IO[bytes], ending: str, x: np.ndarray) -> None:
-    """Write the point in the format of an ending, with all of its digits; complex numbers as two columns in text."""
+def _write_point(x: np.ndarray, out: Path) -> None:
+    """Write the point in the format of the file's ending, all of its digits; complex numbers as two columns in text."""
     import numpy as np
 
-    if ending == ".npy":
-        np.save(file, x, allow_pickle=False)
-    else:
-        np.savetxt(file, x.view(float).reshape(len(x), -1) if x.dtype.kind == "c" else x, "%.17g", SEPARATORS[ending])
+    ending = out.suffix.lower()
+    try:
+        with out.open("wb") as file:
+            if ending == ".npy":
+                np.save(file, x, allow_pickle=False)
+            else:
+                table = x.view(float).reshape(len(x), -1) if x.dtype.kind == "c" else x
+                np.savetxt(file, table, "%.17g", SEPARATORS[ending])
+    except OSError as error:
+        raise click.ClickException(f"cannot write {out}: {error.strerror}") from error
 
 
 def _listed(x: np.ndarray) -> list:

@@ -27,6 +27,16 @@ from quartbench.runtime.blas import blas_threads
 Answer = tuple[tuple, tuple]
 
 
+def operation(sums: bool = False, keeps: int = 0, by_term: bool = False) -> Callable[[Callable], Callable]:
+    """Mark an operation with what it answers: sums, and how many arrays of one number for each row, or each term."""
+
+    def mark(function: Callable) -> Callable:
+        function.sums, function.keeps, function.by_term = sums, keeps, by_term
+        return function
+
+    return mark
+
+
 def added(first: tuple, second: tuple) -> tuple:
     """Return two sums as one."""
     return tuple(a + b for a, b in zip(first, second, strict=True))
@@ -43,6 +53,8 @@ class BlockForm(TermForm):
     rigorous = True
     reads_terms = True
     resident = False
+    #: The columns without an entry.
+    _unused: np.ndarray
 
     # What a kind says -------------------------------------------------------------------------------------------------
 
@@ -71,6 +83,20 @@ class BlockForm(TermForm):
         """Return what blocks have kept as one array."""
         return kept
 
+    def _check_definite(self):
+        """Raise where there are fewer rows than columns, or a column of zeros."""
+        count = self.terms * self.rank
+        if count < self.dim:
+            raise ProblemError(
+                f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
+                "add terms or restrict x"
+            )
+        if self._unused.size:
+            raise ProblemError(
+                f"ρ is not positive definite: its rank is at most {self.dim - self._unused.size} of n = {self.dim}; "
+                f"no term sees coordinate {int(self._unused[0])}"
+            )
+
     # Products ---------------------------------------------------------------------------------------------------------
 
     def _image(self, x):
@@ -96,8 +122,12 @@ class BlockForm(TermForm):
         return self.dim <= DENSE_DIMENSION
 
     def factor_cost(self):
-        """Return the passes of a Gram matrix by BLAS-3, and its factor."""
-        return self.dim / FACTOR + self.dim**3 / (3.0 * FACTOR * self._entries())
+        """Return the passes of a Gram matrix, and its factor."""
+        return self._gram_cost() + self.dim**3 / (3.0 * FACTOR * self._entries())
+
+    def _gram_cost(self) -> float:
+        """Return the passes of a Gram matrix: here by BLAS-3."""
+        return self.dim / FACTOR
 
     def solve_cost(self):
         """Return n² over the stored entries."""
@@ -188,57 +218,70 @@ class BlockForm(TermForm):
 # Operations on one block; its own scale is 1 --------------------------------------------------------------------------
 
 
+@operation(keeps=1)
 def _image(block: StackedForm, x: np.ndarray) -> Answer:
     return (), (block.image(x),)
 
 
+@operation(sums=True)
 def _adjoint(block: StackedForm, weights: np.ndarray) -> Answer:
     return (block.adjoint(weights),), ()
 
 
+@operation(sums=True, keeps=1)
 def _evaluate(block: StackedForm, x: np.ndarray) -> Answer:
     value, gradient, image = block.evaluate_flat(x)
     return (value, gradient), (image,)
 
 
+@operation(sums=True)
 def _hessian_product(block: StackedForm, v: np.ndarray, image: np.ndarray) -> Answer:
     return (block.hessian_product_from_image(image, v),), ()
 
 
+@operation(sums=True)
 def _hessian_product_at(block: StackedForm, x: np.ndarray, v: np.ndarray) -> Answer:
     return (block.hessian_product(x, v),), ()
 
 
+@operation(sums=True)
 def _weighted_gram(block: StackedForm, scale: float, single: bool, tau: np.ndarray) -> Answer:
     with blas_threads(block.gram_work()):
         return (block.scaled(scale).weighted_gram(tau, single),), ()
 
 
+@operation(sums=True)
 def _dense_hessian(block: StackedForm, scale: float, image: np.ndarray) -> Answer:
     return (mirrored(block.scaled(scale).dense_hessian(None, image)),), ()
 
 
+@operation(sums=True)
 def _column_squares(block: StackedForm, weights: np.ndarray) -> Answer:
     return (block.column_squares(weights),), ()
 
 
+@operation(keeps=1)
 def _row_norms(block: StackedForm) -> Answer:
     return (), (block.row_norms(),)
 
 
+@operation(keeps=1, by_term=True)
 def _sizes(block: StackedForm, sizes: Callable, metric: Metric) -> Answer:
     with blas_threads(block.gram_work()):
         return (), (sizes(block, metric),)
 
 
+@operation(keeps=3)
 def _known_image(block: StackedForm, x: np.ndarray, exact: bool) -> Answer:
     return (), tuple(block.known_image(x, exact))
 
 
+@operation(sums=True)
 def _known_residual(block: StackedForm, exact: bool, hi: np.ndarray, lo: np.ndarray) -> Answer:
     return (block.known_residual(np.zeros(block.dim), hi, lo, exact),), ()
 
 
+@operation(sums=True)
 def _gram_sums(block: StackedForm, unit: np.ndarray, basis: np.ndarray | None) -> Answer:
     total = None
     with blas_threads(block.gram_work()):

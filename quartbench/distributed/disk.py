@@ -59,19 +59,6 @@ class DiskForm(BlockForm):
             raise ProblemError(f"{name}: {error}") from None
         self._unused = np.flatnonzero(~used)
 
-    def _check_definite(self):
-        """Raise where there are fewer rows than columns, or a column of zeros."""
-        if self.terms * self.rank < self.dim:
-            raise ProblemError(
-                f"ρ is not positive definite: its rank is at most m·r = {self.terms * self.rank}, but n = {self.dim}; "
-                "add terms or restrict x"
-            )
-        if self._unused.size:
-            raise ProblemError(
-                f"ρ is not positive definite: its rank is at most {self.dim - self._unused.size} of n = {self.dim}; "
-                f"no term sees coordinate {int(self._unused[0])}"
-            )
-
     # Reading ----------------------------------------------------------------------------------------------------------
 
     def _pieces(self) -> Iterator[tuple[int, int, np.ndarray]]:

@@ -175,7 +175,7 @@ def _opened(path: Path) -> File:
 def _paths(source: Any) -> list[Path]:
     """Return the files that are meant; those of a directory in the order of their names."""
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
+        path = Path(source).absolute()  # workers may run elsewhere
         if not path.is_dir():
             return [path]
         found = sorted(p for p in path.iterdir() if p.suffix in SUFFIXES and p.name[0] not in "._")
@@ -184,7 +184,7 @@ def _paths(source: Any) -> list[Path]:
             raise ProblemError(f"{str(path)!r} must hold .npy or .parquet files of rows, found {kinds}")
         return found
     if isinstance(source, Sequence) and source and all(isinstance(path, str | os.PathLike) for path in source):
-        return [Path(path) for path in source]
+        return [Path(path).absolute() for path in source]
     raise ProblemError(f"blocks must be a path, a directory or a list of paths, found {source!r:.80}")
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from quartbench.cones import Cone, Free
 from quartbench.errors import ProblemError, any_array
+from quartbench.kernels.exact import add
 from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
 from quartbench.registry import Registry
@@ -47,6 +48,8 @@ class Form:
         The native dtype of a point, float64 or complex128.
     passes : int
         Full reads of the rows so far: the deterministic unit of cost.
+    rounds, bytes : int
+        How often, and how much, was sent to workers that have the rows, and back.
     scale : float
         The factor that this form puts before its stored rows.
     magnitude : float
@@ -74,6 +77,7 @@ class Form:
 
     def __init__(self) -> None:
         self._count = [0]
+        self._traffic = [0, 0]
         self.scale = 1.0
         #: What was computed once of the rows, whatever their scale; shared by all twins of the form.
         self._kept: dict[Any, Any] = {}
@@ -123,6 +127,16 @@ class Form:
     def passes(self) -> int:
         """Full reads of the rows so far."""
         return self._count[0]
+
+    @property
+    def rounds(self) -> int:
+        """How often numbers were sent to where the rows are, and waited for, so far: none where they are here."""
+        return self._traffic[0]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that went to where the rows are and back, so far."""
+        return self._traffic[1]
 
     def _read(self, passes: int = 1) -> None:
         """Count passes."""
@@ -213,7 +227,7 @@ class Form:
         """Return the form with rows ``factor`` times as large: the same storage, its own count of passes."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._count = [0]
+        twin._count, twin._traffic = [0], [0, 0]
         twin.scale = self.scale * factor
         return twin
 
@@ -238,7 +252,7 @@ class Form:
     def counting_with(self, other: Form) -> Form:
         """Return the same form, whose passes are counted with those of another."""
         twin = self.scaled(1.0)
-        twin._count = other._count
+        twin._count, twin._traffic = other._count, other._traffic
         return twin
 
     def within(self, budget: Budget) -> Form:
@@ -362,6 +376,10 @@ class Form:
     def dual_start(self, image: Known) -> tuple[np.ndarray, np.ndarray]:
         """Return the dual point of x, λ with Mᵀλ ≈ ∇ρ(x), as a pair."""
         raise NotImplementedError
+
+    def dual_moved(self, hi: np.ndarray, lo: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dual point hi + lo + step, as a pair."""
+        return add(hi, lo, step)
 
     def dual_size(self, hi: np.ndarray, lo: np.ndarray) -> float:
         """Return a number that is at least N(Mᵀλ) = max {⟨Mᵀλ,x⟩ : ρ(x) ≤ 1}, λ = hi + lo."""

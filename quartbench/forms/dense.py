@@ -44,7 +44,8 @@ class DenseForm(StackedForm):
     def _entries(self):
         return self.rows.size
 
-    def _used_columns(self):
+    def used_columns(self):
+        """Return which columns have an entry that is not zero."""
         # A column that is nonzero in the first few rows needs no further look: almost always a small read decides.
         used = np.zeros(self.dim, dtype=bool)
         start, step = 0, 8

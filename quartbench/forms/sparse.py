@@ -41,7 +41,8 @@ class SparseForm(StackedForm):
     def _entries(self):
         return self.rows.nnz
 
-    def _used_columns(self):
+    def used_columns(self):
+        """Return which columns have an entry."""
         return np.bincount(self.rows.indices, minlength=self.dim) > 0
 
     def factor_cost(self):

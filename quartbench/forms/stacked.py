@@ -67,7 +67,7 @@ class StackedForm(TermForm):
         """Return how many entries are stored."""
         raise NotImplementedError
 
-    def _used_columns(self) -> np.ndarray:
+    def used_columns(self) -> np.ndarray:
         """Return which columns have an entry that is not zero."""
         raise NotImplementedError
 
@@ -128,7 +128,7 @@ class StackedForm(TermForm):
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
                 "add terms or restrict x"
             )
-        used = self._used_columns()
+        used = self.used_columns()
         if not used.all():
             missing = np.flatnonzero(~used)
             raise ProblemError(

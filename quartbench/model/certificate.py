@@ -336,5 +336,5 @@ def improve(
             break
         if turn < 2 or rest < before:
             before, kept, left = rest, weights, (w.rounded, r.rounded)
-        weights = exact.add(*kept, ways[0](*left))
+        weights = form.dual_moved(*kept, ways[0](*left))
     return best

@@ -6,12 +6,13 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from quartbench.errors import LostError
 from quartbench.forms import Form
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
@@ -162,6 +163,23 @@ class Run:
         if status == "stopped" or reached == (status == "converged"):
             return status
         return "converged" if reached else "stalled"
+
+    @contextmanager
+    def keeping_best(self) -> Iterator[None]:
+        """Give the best point so far to an error that says that the rows are lost."""
+        try:
+            yield
+        except LostError as lost:
+            lost.x = self._so_far()
+            raise
+
+    def _so_far(self) -> np.ndarray | None:
+        """Return the best point so far, in the user's units, without a look at the rows."""
+        if self.x is None and self.best is not None:
+            rho = self.best.evaluated[0] if self.best.evaluated is not None else None
+            scale = 1.0 if rho is None else self.judged.best_scale(rho, self.judged.inner(self.best.point))
+            return self.original.form.native(self.x_scale * (scale * self.best.point))
+        return None if self.x is None else self.original.form.native(self.x)
 
     @property
     def gap(self) -> float:

@@ -334,8 +334,9 @@ class Prepared:
         shown = bar(self.method.name, rel_gap) if progress and certify else nullcontext((None, None))
         with shown as (advance, watch):
             run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits, watch)
-            status = run.follow(point, callback, advance)
-        return run.result(status, setup)
+            with run.keeping_best():
+                status = run.follow(point, callback, advance)
+                return run.result(status, setup)
 
     def better_start(self, problem: Problem, start: Any) -> Any:
         """Return the start, or None where the default one, P_K(B⁻¹c), is better."""

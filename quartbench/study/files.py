@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
-from quartbench.distributed import DiskForm
+from quartbench.distributed import DaskForm, DiskForm
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, form_of
 from quartbench.model import Problem
 from quartbench.model.matrices import read_matrix
 
 
-def read_problem(source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None) -> Problem:
+def read_problem(
+    source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None, client: Any = None
+) -> Problem:
     """Return the problem in a saved ``.npz``, or that of rows and c in files of numbers.
 
     Parameters
@@ -25,11 +28,14 @@ def read_problem(source: Path, linear: Path | None = None, rank: int | None = No
         Rows per term, 1 where it is not given. A saved problem has its own: another one is an error.
     cone : str, optional
         The name of a cone, "free" where it is not given; it takes the place of that of a saved problem.
+    client : dask.distributed.Client, optional
+        Of a cluster whose workers read the rows, which are blocks of ``.npy`` or Parquet files.
     """
-    if not is_problem(source):
+    if client is not None or not is_problem(source):
         if linear is None:
             raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
-        return Problem(read_form(source, rank), read_matrix(linear, "c"), cone)
+        form = read_form(source, rank) if client is None else DaskForm(source, client, rank or 1)
+        return Problem(form, read_matrix(linear, "c"), cone)
     if linear is not None:
         raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
     problem = Problem.load(source)

@@ -42,6 +42,7 @@ def test_every_topic_has_benchmarks():
     modules = {benchmark.name.split(".")[0] for benchmark in SUITE}
     assert modules == {
         "applications",
+        "cluster",
         "disk",
         "gate",
         "kernels",
