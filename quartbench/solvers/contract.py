@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from quartbench import precondition
-from quartbench.errors import unknown_name
+from quartbench.errors import ProblemError, unknown_name
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 
@@ -123,3 +123,10 @@ def choice(argument: str, value: str, words: tuple[str, ...]) -> str:
     if value not in words:
         raise unknown_name(argument, value, words)
     return value
+
+
+def factor_above_one(argument: str, value: float) -> float:
+    """Return a setting that is a finite factor of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1.0 <= value < math.inf:
+        raise ProblemError(f"{argument} must be a number of at least 1, found {value!r}")
+    return float(value)

@@ -18,7 +18,7 @@ UNITS = {"iterations": "trace_iteration", "passes": "trace_passes", "seconds": "
 CELL = ["group", "instance", "seed"]
 
 #: How the names of groups begin that are no races: their runs show how a cost grows, or how a gap falls.
-NO_RACES = ("scaling-", "rates")
+NO_RACES = ("scaling-", "rates", "fixed-steps")
 
 #: Statuses of runs that left nothing to compare.
 BROKEN = ("failed", "timeout")

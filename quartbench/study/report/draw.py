@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -63,6 +64,9 @@ PAPER_INK, PAPER_GRID, PAPER_SOFT = "#1c1f23", "#dde1e6", "#5b6470"
 
 #: Inches of a panel: three fit a wide page, one fits a phone.
 WIDTH, HEIGHT = 3.5, 2.75
+
+#: Characters of a line in the name of a row.
+LABEL = 30
 
 MARKERS = "os^Dv<>P"
 
@@ -153,13 +157,23 @@ def _settings() -> dict:
     }
 
 
+def _labels(panel: Panel) -> list[str]:
+    """Return the names of the rows of a panel, broken where they would leave no room for what is drawn."""
+    return [textwrap.fill(name, LABEL) for name in panel.rows or ()]
+
+
 def _height(panel: Panel) -> float:
-    return max(HEIGHT, 0.9 + 0.2 * len(panel.rows)) if panel.rows else HEIGHT
+    lines = sum(1 + label.count("\n") for label in _labels(panel))
+    return max(HEIGHT, 0.9 + 0.2 * lines)
+
+
+def _widest(labels: list[str]) -> int:
+    return max((len(line) for label in labels for line in label.split("\n")), default=0)
 
 
 def _place(panel: Panel) -> tuple[float, float, float, float]:
     """Return where the axes lie in a panel of its own: left, bottom, width, height as fractions."""
-    left = 0.58 if panel.rows is None else 0.2 + 0.062 * max(map(len, panel.rows), default=0)
+    left = 0.58 if panel.rows is None else 0.2 + 0.062 * _widest(_labels(panel))
     below, above, right = 0.45, 0.28 if panel.title else 0.12, 0.12
     height = _height(panel)
     return left / WIDTH, below / height, 1.0 - (left + right) / WIDTH, 1.0 - (below + above) / height
@@ -179,7 +193,7 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
         for artist in _artists(axis, series, known[series.name]):
             artist.set_gid(f"contender/{slug(series.name)}/{number}")
     if panel.rows is not None:
-        axis.set_yticks(range(len(panel.rows)), panel.rows)
+        axis.set_yticks(range(len(panel.rows)), _labels(panel))
         axis.set_ylim(len(panel.rows) - 0.5, -0.5)
         axis.axvline(0.0, color=PAPER_SOFT, linewidth=0.8, zorder=1)
     for log, its in ((panel.xlog, axis.xaxis), (panel.ylog, axis.yaxis)):

@@ -21,6 +21,9 @@ def falls(cost, **columns):
     return run(gaps=(1.0, 0.1, 0.01), iterations=(0, cost // 2, cost), **columns)
 
 
+HARD = {"group": "figure-1b", "settings": {"step": "armijo"}}
+
+
 def test_names_are_unique_and_every_claim_says_where_it_stands():
     assert len(TESTS) == len(CLAIMS)
     for one in CLAIMS:
@@ -31,7 +34,7 @@ def test_names_are_unique_and_every_claim_says_where_it_stands():
 
 def test_claims_come_in_the_order_of_the_page():
     names = list(TESTS)
-    order = ["gd-homgd", "fixed-steps", "preconditioning", "graphs", "bound-homgd", "rate-homgd", "sweeps", "peers"]
+    order = ["gd-homgd", "both-criteria", "preconditioning", "graphs", "bound-homgd", "rate-homgd", "sweeps", "peers"]
     assert [name for name in names if name in order] == order
     assert (names[0], names[-1]) == (order[0], order[-1])
 
@@ -45,7 +48,7 @@ def test_a_claim_without_its_runs_is_not_measured_and_says_which_study_does(name
 
 @pytest.mark.parametrize(("gd", "verdict"), [(110, HOLDS), (90, HOLDS), (200, FAILS), (40, FAILS)])
 def test_gd_and_homgd_are_similar_within_a_factor(gd, verdict):
-    found = decide("gd-homgd", falls(gd, method="gd", group="figure-1b"), falls(100, group="figure-1b"))
+    found = decide("gd-homgd", falls(gd, method="gd", **HARD), falls(100, **HARD))
     assert found.verdict == verdict
     assert found.numbers == {"ill-conditioned rows (1b)": pytest.approx(gd / 100)}
 
@@ -142,9 +145,9 @@ def test_lewis_beats_uniform_at_high_coherence_only(low, high, verdict):
 def test_keys_are_those_of_the_runs_compared():
     found = decide(
         "gd-homgd",
-        falls(1000, method="gd", group="figure-1b", key="gd"),
-        falls(100, group="figure-1b", key="h"),
-        falls(1, method="homcg", group="figure-1b", key="other"),
+        falls(1000, method="gd", key="gd", **HARD),
+        falls(100, key="h", **HARD),
+        falls(1, method="homcg", key="other", **HARD),
     )
     assert sorted(found.keys) == ["gd", "h"]
 
@@ -195,10 +198,52 @@ def test_a_certificate_below_the_truth_is_found():
     assert decide("certificate", run(gap=0.02), run(gap=1e-6, solver="liar")).verdict == FAILS
 
 
-def test_fixed_steps_that_end_higher_are_found():
-    fixed = {"step": "fixed"}
-    assert decide("fixed-steps", run(settings=fixed)).verdict == HOLDS
-    assert decide("fixed-steps", run(settings=fixed), run(settings=fixed, gaps=(0.1, 0.5), seed=1)).verdict == FAILS
+def fixed(cost, method="homgd", **settings):
+    return falls(cost, method=method, group="fixed-steps", metric="lewis", settings={"step": "fixed", **settings})
+
+
+@pytest.mark.parametrize(("near", "far", "verdict"), [(200, 3200, HOLDS), (100, 1600, ONLY), (100, 100, FAILS)])
+def test_fixed_steps_of_a_ball_are_held_against_those_that_need_none(near, far, verdict):
+    found = decide("fixed-steps", fixed(100), fixed(near, "gd", radius=1.0), fixed(far, "gd", radius=4.0))
+    assert found.verdict == verdict
+    assert [*found.numbers.values()] == [near / 100, far / 100]
+    assert decide("fixed-steps", fixed(100)).verdict == OPEN
+
+
+def test_accelerated_steps_of_a_ball_are_held_against_algorithm_2():
+    rows = fixed(50, "accel-homgd", restart="scheduled"), fixed(10, "accel-homgd", restart="none")
+    found = decide("fixed-steps", fixed(100), *rows, fixed(200, "agd", radius=1.0))
+    assert found.numbers == {"accelerated GD in 1 times the ball of the level set": 4.0}
+
+
+def test_fixed_steps_of_homgd_that_end_higher_refute_it():
+    higher = run(gaps=(0.01, 0.5), group="fixed-steps", metric="lewis", settings={"step": "fixed"}, seed=1)
+    rows = fixed(100), fixed(1000, "gd", radius=1.0)
+    assert decide("fixed-steps", *rows).verdict == HOLDS
+    assert decide("fixed-steps", *rows, higher).verdict == FAILS
+
+
+@pytest.mark.parametrize(("gd", "bregman", "verdict"), [(500, 300, HOLDS), (500, 110, ONLY), (100, 110, FAILS)])
+def test_fixed_steps_and_acceleration_together(gd, bregman, verdict):
+    rows = [
+        fixed(100, "accel-homgd", restart="scheduled"),
+        fixed(gd, "gd", radius=1.0),
+        fixed(bregman, "bregman", kernel="quartic"),
+    ]
+    found = decide("both-criteria", *rows)
+    assert found.verdict == verdict
+    assert found.numbers == {"GD": gd / 100, "Bregman, quartic kernel": bregman / 100}
+    more = decide("both-criteria", *rows, fixed(250, "agd", radius=1.0))
+    assert more.numbers["acceleration in the ball"] == gd / 250
+    assert decide("both-criteria", rows[0]).verdict == OPEN
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(400, HOLDS), (402, FAILS)])
+def test_bregman_descent_is_held_against_kappa_squared_over_k(count, verdict):
+    settings = {"kernel": "quartic", "step": "fixed"}
+    rows = run(gaps=(0.5, 0.01), iterations=(0, count), kappa_bound=2.0, method="bregman", settings=settings)
+    assert decide("bound-bregman", rows).verdict == verdict
+    assert decide("bound-bregman", rows | {"settings": '{"kernel": "quartic", "step": "adaptive"}'}).verdict == OPEN
 
 
 def test_comparison_is_at_the_tightest_gap_that_both_reach_on_every_cell():
@@ -211,7 +256,7 @@ def test_comparison_is_at_the_tightest_gap_that_both_reach_on_every_cell():
 
 
 def test_broken_runs_are_no_evidence():
-    rows = falls(1, method="gd", group="figure-1b", status="failed"), falls(100, group="figure-1b")
+    rows = falls(1, method="gd", status="failed", **HARD), falls(100, **HARD)
     assert decide("gd-homgd", *rows).verdict == OPEN
 
 

@@ -53,9 +53,9 @@ def adaptive_restarts_keep_up(runs):
     found = {}
     for kind, group in KINDS.items():
         for words, step in STEPS.items():
-            adaptive = pick(runs, "accel-homgd", "identity", group, restart="adaptive", step=step)
+            adaptive = pick(runs, "accel-homgd", group=group, restart="adaptive", step=step)
             others = (
-                compare(adaptive, pick(runs, "accel-homgd", "identity", group, restart=restart, step=step))
+                compare(adaptive, pick(runs, "accel-homgd", group=group, restart=restart, step=step))
                 for restart in ("scheduled", "none")
             )
             worst = max((one for one in others if one), key=lambda one: one.ratio, default=None)

@@ -20,8 +20,15 @@ SIMILAR = 1.25
 #: The groups of runs that redraw Figure 1, by what is on them.
 FIGURE_1 = {"well-conditioned rows (1a)": "figure-1a", "ill-conditioned rows (1b)": "figure-1b"}
 
+#: The group of runs with fixed steps, in a metric in which also those of gradients on f arrive.
+FIXED = "fixed-steps"
+
 #: Kinds of rows on which restarts are judged, by the groups of their runs.
-KINDS = {**{f"generic, {label}": group for label, group in FIGURE_1.items()}, "degenerate rows": GROUP}
+KINDS = {
+    **{f"generic, {label}": group for label, group in FIGURE_1.items()},
+    "generic, preconditioned rows": FIXED,
+    "degenerate rows": GROUP,
+}
 
 #: The rules for the step, by their name in words.
 STEPS = {"Armijo's rule": "armijo", "fixed steps": "fixed"}

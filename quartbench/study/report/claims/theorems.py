@@ -52,6 +52,20 @@ def accelerated_bound(runs):
     )
 
 
+@claim(
+    "bound-bregman",
+    "§1.3.2",
+    "Bregman gradient descent has the rate O(LD/K): with the quartic kernel and L = 12β² the gap is at most κ²/K.",
+    "quick or paper",
+)
+def bregman_bound(runs):
+    """The bound κ²/k along every trace of Bregman descent with the quartic kernel and the fixed level."""
+    return _bounded(
+        pick(runs, "bregman", kernel="quartic", step="fixed"),
+        lambda kappa, start, delta: kappa**2 / -np.expm1(-2.0 / 3.0 * np.log1p(delta)),
+    )
+
+
 def _bounded(runs: pd.DataFrame, bound: Callable) -> Finding | None:
     """Hold the iterations along every trace against ``bound(κ, δ₀, δ)``; a gap g is δ = (1 − g)^{−3/2} − 1."""
     runs = runs[np.isfinite(runs.kappa_bound.to_numpy(dtype=float)) & np.isfinite(runs.optimum.to_numpy(dtype=float))]
