@@ -26,6 +26,14 @@ class StackedForm(TermForm):
         are (sums are in float64 all the same); anything else is copied once.
     rank : int
         The number r of rows of a term.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> qb.StackedForm(A).value([1.0, 2.0])
+    98.0
+    >>> qb.StackedForm(np.vstack([A, A]), rank=2).terms
+    3
     """
 
     def __new__(cls, rows: Any = None, rank: int = 1) -> StackedForm:
