@@ -15,7 +15,7 @@ RUN := $(VENV)/bin/python
 UNFINISHED := $(VENV)/.unfinished
 RUNTIME := $(VENV)/.installed-runtime
 ALL := $(VENV)/.installed-all
-ALL_EXTRAS := [bench,cluster,lint,peers,test]
+ALL_EXTRAS := [bench,cluster,docs,lint,peers,test]
 
 # Cluster modules and user settings that would leak other packages into .venv, or send ours elsewhere.
 unexport PYTHONPATH PYTHONHOME
@@ -23,7 +23,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help report test fuzz bench gate lint clean
+.PHONY: help report test docs fuzz bench gate lint clean
 
 help: ## list the targets (the default)
 	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
@@ -39,6 +39,11 @@ test: $(ALL) ## compile the kernels, then run the tests
 	@echo "test: compiling the kernels, then pytest"
 	@$(RUN) -m quartbench warmup
 	@$(RUN) -m pytest $(ARGS)
+
+docs: $(ALL) ## build the documentation, .docs/html/index.html; broken links and warnings are errors
+	@echo "docs: running the gallery and building the pages (a minute or two)"
+	@$(RUN) -m sphinx -W --keep-going -q -b html $(ARGS) docs .docs/html
+	@echo "docs: the pages begin at .docs/html/index.html"
 
 fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (ARGS='--solves 100000'); goes on if stopped
 	@$(RUN) -m tests.fuzz $(ARGS)
@@ -63,9 +68,9 @@ lint: $(ALL) ## check the code and its format with ruff
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
 
-clean: ## remove .venv, asv's files, reports of `make report`, solves of `make fuzz`, caches and build outputs
-	@echo "clean: removing $(VENV), .asv, .report, .fuzz, caches and build outputs"
-	@rm -rf $(VENV) .asv .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+clean: ## remove .venv, asv's files, pages of `make report` and `make docs`, solves of `make fuzz`, caches and build outputs
+	@echo "clean: removing $(VENV), .asv, .docs, .report, .fuzz, caches and build outputs"
+	@rm -rf $(VENV) .asv .docs docs/gallery .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
 	@rm -rf .coverage .coverage.* coverage.xml htmlcov
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

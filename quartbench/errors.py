@@ -9,7 +9,15 @@ import numpy as np
 
 
 class ProblemError(ValueError):
-    """Bad input: names the argument, what was found and what is needed."""
+    """Bad input: names the argument, what was found and what is needed.
+
+    Examples
+    --------
+    >>> qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    quartbench.errors.ProblemError: c must have shape (2,) (float64) or be flat of length 2, found shape (3,) (float64)
+    """
 
 
 class LostError(RuntimeError):

@@ -62,6 +62,17 @@ class Form:
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
+
+    Examples
+    --------
+    >>> form = qb.GramForm(3, 2)
+    >>> isinstance(form, qb.Form)
+    True
+    >>> value, gradient = form.value_and_gradient(np.ones((3, 2)))
+    >>> value, form.passes
+    (36.0, 1)
+    >>> bool(np.isclose((gradient * np.ones((3, 2))).sum(), 4 * value))
+    True
     """
 
     kind: ClassVar[str] = ""
@@ -442,7 +453,27 @@ FORMS = Registry("form", "quartbench.forms", _form_class)
 
 
 def register_form(kind: str):
-    """Register a form under the name that files have for it: problems with it are then saved and read."""
+    """Register a form under the name that files have for it: problems with it are then saved and read.
+
+    Examples
+    --------
+    >>> @qb.register_form("sum-of-fourth-powers")
+    ... class Powers(qb.TermForm):
+    ...     '''ρ(x) = Σxᵢ⁴.'''
+    ...
+    ...     def __init__(self, n):
+    ...         super().__init__()
+    ...         self.dim = self.terms = n
+    ...         self.rank, self.shape = 1, (n,)
+    ...
+    ...     def _image(self, x):
+    ...         return x.copy()
+    ...
+    ...     def _adjoint(self, weights):
+    ...         return weights.copy()
+    >>> Powers.kind, Powers(2).value([1.0, 2.0])
+    ('sum-of-fourth-powers', 17.0)
+    """
 
     def decorate(cls: type[Form]) -> type[Form]:
         cls.kind = kind

@@ -31,6 +31,14 @@ class ComplexForm(TermForm):
     ----------
     rows : complex array of shape (m, N)
         Row i is qᵢ (not its conjugate). Complex128 in C order is used as it is, anything else is copied once.
+
+    Examples
+    --------
+    >>> form = qb.ComplexForm(np.array([[1.0, 1.0j], [1.0, -1.0j]]))
+    >>> form.dim, form.terms, form.rank
+    (4, 2, 2)
+    >>> form.value(np.array([1.0, 1.0j]))
+    16.0
     """
 
     dtype = row_dtype = np.dtype(np.complex128)

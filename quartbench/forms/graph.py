@@ -66,6 +66,14 @@ class GraphForm(TermForm):
         The number d of coordinates of a vertex (``form.dim`` is N·d, as for every form).
     edges : integer array of shape (m, 2)
         Each edge once, in either order. Kept as ``form.edges`` with i < j in lexicographic order.
+
+    Examples
+    --------
+    >>> square = qb.GraphForm(4, 2, [[0, 1], [1, 2], [2, 3], [3, 0]])
+    >>> square.value(np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
+    4.0
+    >>> square.cone.name
+    'centred'
     """
 
     cone = Centred()

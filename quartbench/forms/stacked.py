@@ -28,6 +28,14 @@ class StackedForm(TermForm):
         The number r of rows of a term.
     magnitude : float, optional
         The largest entry, where rows are a part of such as were surveyed before: they are not looked at again.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> qb.StackedForm(A).value([1.0, 2.0])
+    98.0
+    >>> qb.StackedForm(np.vstack([A, A]), rank=2).terms
+    3
     """
 
     def __new__(cls, rows: Any = None, rank: int = 1, magnitude: float | None = None) -> StackedForm:

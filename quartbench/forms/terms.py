@@ -82,6 +82,26 @@ class TermForm(Form):
     fuses_misfit : bool
         Whether value, gradient and image of a misfit take one read of the rows, and not one for image and one for
         gradient.
+
+    Examples
+    --------
+    >>> class Slopes(qb.TermForm):
+    ...     '''Differences of neighbours on a line, and the first entry.'''
+    ...
+    ...     def __init__(self, n):
+    ...         super().__init__()
+    ...         self.dim = self.terms = n
+    ...         self.rank, self.shape = 1, (n,)
+    ...
+    ...     def _image(self, x):
+    ...         return np.diff(x, prepend=0.0)
+    ...
+    ...     def _adjoint(self, weights):
+    ...         return weights - np.append(weights[1:], 0.0)
+    >>> Slopes(3).value([1.0, 3.0, 3.0])
+    17.0
+    >>> qb.solve(qb.Problem(Slopes(3), [0.0, 0.0, 4.0])).x.round(3)
+    array([1., 2., 3.])
     """
 
     row_dtype = np.dtype(np.float64)

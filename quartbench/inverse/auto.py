@@ -12,7 +12,14 @@ FACTORS = 3000.0
 
 @register("auto")
 class Auto(Method):
-    """Picks by the cone and the form, and says why."""
+    """Picks by the cone and the form, and says why.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=qb.inverse.Auto()).method
+    'lbfgs'
+    """
 
     def chosen(self, problem: Problem) -> tuple[Method, str]:
         """Return the method that runs on a problem, and why."""

@@ -53,6 +53,14 @@ class CD(Method):
     ----------
     sweeps : int
         Sweeps per step. They cost O(nr²), a product with a dense M O(n²r).
+
+    Examples
+    --------
+    >>> M = qb.instances.partition_similarity(30, 3, p_in=0.9, p_out=0.05, seed=0).matrix
+    >>> problem = qb.inverse.Problem(qb.GramForm(30, 3), M, qb.Orthant())
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.CD(), tol=1e-4)
+    >>> found.success, bool((found.x >= 0).all())
+    (True, True)
     """
 
     def __init__(self, sweeps: int = 1) -> None:

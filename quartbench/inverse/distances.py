@@ -122,6 +122,16 @@ def distances(
     Fang & O'Leary, *Euclidean distance matrix completion problems*, Optim. Methods Softw. 2012; de Silva & Tenenbaum,
     *Sparse multidimensional scaling using landmark points*, 2004; for relaxed ranks Burer & Monteiro, *Local minima and
     convergence in low-rank semidefinite programming*, Math. Program. 2005.
+
+    Examples
+    --------
+    >>> truth = np.random.default_rng(0).random((30, 2))
+    >>> D = np.linalg.norm(truth[:, None] - truth, axis=2)
+    >>> unknown = np.triu(np.random.default_rng(1).random((30, 30)) < 0.5, 1)
+    >>> D[unknown | unknown.T] = np.nan
+    >>> found = qb.inverse.distances(D, dim=2)
+    >>> found.success, qb.inverse.rmsd(found.x, truth) < 1e-6
+    (True, True)
     """
     dim = whole_number(dim, "dim")
     relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
@@ -398,7 +408,13 @@ def require_connected(data: Data) -> None:
 
 
 def largest_part(points: int, pairs: Any) -> np.ndarray:
-    """Return the points of the largest part that pairs join: the others cannot be placed relative to it."""
+    """Return the points of the largest part that pairs join: the others cannot be placed relative to it.
+
+    Examples
+    --------
+    >>> qb.inverse.largest_part(5, [[0, 1], [1, 2], [3, 4]])
+    array([0, 1, 2])
+    """
     _, label = connected_components(_links(points, np.asarray(pairs)), directed=False)
     return np.flatnonzero(label == np.bincount(label).argmax())
 
@@ -408,6 +424,12 @@ def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
 
     Such a point may be mirrored or turned without changing a distance. Points that are held may still move together,
     as the two sides of a bridge do; F does not show that.
+
+    Examples
+    --------
+    >>> edges = [[i, j] for j in range(5) for i in range(j)] + [[4, 5]]
+    >>> qb.inverse.loose_points(6, np.array(edges), dim=2)
+    array([5])
     """
     degrees = np.bincount(np.asarray(edges).ravel(), minlength=points)
     links = _links(points, edges)
@@ -435,7 +457,15 @@ def _named(points: np.ndarray) -> str:
 
 
 def procrustes(x: Any, truth: Any) -> np.ndarray:
-    """Return x turned, reflected and moved so that it is nearest to the truth."""
+    """Return x turned, reflected and moved so that it is nearest to the truth.
+
+    Examples
+    --------
+    >>> truth = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> turned = truth @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + 7.0
+    >>> bool(np.allclose(qb.inverse.procrustes(turned, truth), truth))
+    True
+    """
     x, truth = real_array(x, "x", 2), real_array(truth, "truth", 2)
     if x.shape != truth.shape:
         raise ProblemError(f"x must be of the shape of the truth, {truth.shape}, found {x.shape}")
@@ -446,7 +476,14 @@ def procrustes(x: Any, truth: Any) -> np.ndarray:
 
 
 def rmsd(x: Any, truth: Any) -> float:
-    """Return the root mean square distance of points from the truth, after Procrustes."""
+    """Return the root mean square distance of points from the truth, after Procrustes.
+
+    Examples
+    --------
+    >>> truth = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> qb.inverse.rmsd(truth + 7.0, truth) < 1e-12
+    True
+    """
     apart = procrustes(x, truth) - np.asarray(truth)
     return float(np.sqrt((apart**2).sum(axis=1).mean()))
 
@@ -458,7 +495,16 @@ def rmse(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> float:
 
 
 def onto_anchors(x: np.ndarray, anchors: dict[int, Any]) -> np.ndarray:
-    """Return points turned, reflected and moved so that the anchors are nearest to their places."""
+    """Return points turned, reflected and moved so that the anchors are nearest to their places.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> qb.inverse.onto_anchors(x, {0: [5.0, 5.0], 1: [5.0, 6.0], 2: [6.0, 5.0]}).round(9)
+    array([[5., 5.],
+           [5., 6.],
+           [6., 5.]])
+    """
     where = np.array(sorted(anchors))
     places = real_array([anchors[i] for i in where.tolist()], "anchors", 2)
     centre, mean = places.mean(axis=0), x[where].mean(axis=0)

@@ -74,6 +74,14 @@ class Newton(Method):
         The most products a direction may take.
     direct : bool
         Whether to begin with factors, where the form has them.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.Newton(), start=truth + 0.1)
+    >>> found.success, qb.inverse.phase_error(found.x, truth) < 1e-6
+    (True, True)
     """
 
     metric = "diagonal"

@@ -88,6 +88,15 @@ def certify(
         The gap that is good enough: more is not tried.
     refine : int
         Steps of conjugate gradients (a pass each) that may sharpen the first dual point.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(qb.StackedForm(np.eye(2)), [4.0, 4.0])
+    >>> found = qb.certify(problem, [1.0, 1.01])
+    >>> found.lower_bound <= -6.0 <= found.value, found.proved
+    (True, True)
+    >>> 0.0 < found.gap < 1e-3
+    True
     """
     if problem.trivial:
         return Certificate(0.0, 0.0, 0.0)

@@ -105,6 +105,15 @@ def lewis_weights(
     Returns
     -------
     LewisWeights
+
+    Examples
+    --------
+    >>> form = qb.instances.coherent(500, 20, gamma=0.99, seed=0).form
+    >>> weights = qb.lewis_weights(form)
+    >>> weights.converged, weights.kappa_bound < 1.01 * 20**0.5
+    (True, True)
+    >>> round(float((weights.tau**2).sum()), 12)
+    1.0
     """
     require_terms(form)
     if method not in METHODS:

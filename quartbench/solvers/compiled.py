@@ -152,6 +152,13 @@ def solve_batch(
     max_iter : int
         The most iterations of each; a problem that needs more, or is beyond this method, is solved by
         ``quartbench.solve``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = qb.solve_batch(rng.standard_normal((1000, 30, 5)), rng.standard_normal((1000, 5)))
+    >>> found.x.shape, bool(found.success.all()), bool((found.gap <= 1e-6).all())
+    ((1000, 5), True, True)
     """
     from .prepared import require_positive, solve
 

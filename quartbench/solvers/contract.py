@@ -60,6 +60,21 @@ class Solver:
     """A method: hyper-parameters in the constructor, iterates from a generator. Register it with ``register``.
 
     A solver keeps no state of a run, so that several threads may share one.
+
+    Examples
+    --------
+    >>> from quartbench.solvers import Iterate
+    >>> class Plain(qb.Solver):
+    ...     '''Gradient descent with one step length.'''
+    ...
+    ...     def iterates(self, problem, metric, start):
+    ...         x = start
+    ...         while True:
+    ...             value, gradient = problem.value_and_gradient(x)
+    ...             yield Iterate(x, value)
+    ...             x = x - 0.05 * metric.solve(gradient)
+    >>> qb.solve(qb.Problem(qb.StackedForm(np.eye(2)), [4.0, 4.0]), solver=Plain()).status
+    'converged'
     """
 
     name: ClassVar[str] = "solver"

@@ -71,6 +71,13 @@ def solve_many(
     list of Result
         In the order of ``C``. On dense rows in free space problems run in lockstep, and the seconds in a history are
         those of all of them together; else they run one after another.
+
+    Examples
+    --------
+    >>> form = qb.instances.spectrum(500, 20, sigma_min=0.1, seed=0).form
+    >>> C = np.random.default_rng(0).standard_normal((3, 20))
+    >>> [result.success for result in qb.solve_many(form, C)]
+    [True, True, True]
     """
     form = form_of(form)
     if not hasattr(C, "__len__"):

@@ -105,6 +105,18 @@ def solve(
     -----
     The clock runs while the method computes. It stands still for certificates, tracing and callbacks, and starts
     after the kernels are compiled. Ctrl-C ends the run with the best point so far and status ``stopped``.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(500, 20, sigma_min=0.1, seed=0)
+    >>> result = qb.solve(problem, rel_gap=1e-8)
+    >>> result.status, result.gap <= 1e-8
+    ('converged', True)
+    >>> result.lower_bound <= result.fun
+    True
+    >>> slow = qb.solve(problem, solver="homgd", metric="identity", rel_gap=1e-8)
+    >>> slow.passes > result.passes
+    True
     """
     if isinstance(problem, Problem):
         solver, metric = _methods(c, cone, rank, solver, metric)
@@ -152,6 +164,12 @@ def prepare(
     -------
     Prepared
         May be shared by threads: solves change nothing in it.
+
+    Examples
+    --------
+    >>> prepared = qb.prepare(qb.instances.spectrum(200, 10, sigma_min=0.1, seed=0).form)
+    >>> [prepared.solve(c).success for c in np.eye(10)[:3]]
+    [True, True, True]
     """
     prepared = Prepared(form_of(form), cone, metric, solver, rel_gap, dtype)
     prepared.ready()
@@ -169,6 +187,12 @@ class Prepared:
         That of the method, for rows of moderate size.
     setup_time : float
         The seconds that metric and method took to make.
+
+    Examples
+    --------
+    >>> prepared = qb.prepare(qb.StackedForm(np.eye(2)))
+    >>> prepared.solve([4.0, 4.0], rel_gap=1e-9).x.round(6)
+    array([1., 1.])
     """
 
     def __init__(self, form, cone=None, metric="auto", solver="auto", rel_gap=1e-6, dtype="float64") -> None:

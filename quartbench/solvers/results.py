@@ -111,6 +111,14 @@ class Result(OptimizeResult):
     history : History
     solver, metric : str
         Their names.
+
+    Examples
+    --------
+    >>> result = qb.solve(qb.Problem(qb.StackedForm(np.eye(2)), [4.0, 4.0]), rel_gap=1e-9)
+    >>> result.x.round(6), round(result.fun, 6), result.status
+    (array([1., 1.]), -6.0, 'converged')
+    >>> result.lower_bound <= -6.0 <= result.fun
+    True
     """
 
 
