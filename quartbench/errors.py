@@ -27,6 +27,12 @@ class LostError(RuntimeError):
     ----------
     x : array or None
         The best point of the run that it ended, in the user's units; nothing of it is certified.
+
+    Examples
+    --------
+    >>> lost = qb.LostError("the scheduler is gone")
+    >>> lost.x is None
+    True
     """
 
     x: np.ndarray | None = None

@@ -51,6 +51,16 @@ class DaskForm(BlockForm):
     ----------
     rounds, bytes : int
         How often sums of all blocks were waited for; what was sent to each block and came back from it.
+
+    Examples
+    --------
+    A cluster of threads in this process stands for one of many machines:
+
+    >>> from distributed import Client
+    >>> A = np.random.default_rng(0).standard_normal((100, 4))
+    >>> with Client(processes=False, dashboard_address=None) as client:
+    ...     qb.solve(qb.Problem(qb.DaskForm([A[:60], A[60:]], client), np.ones(4))).success
+    True
     """
 
     def __init__(self, source: Any, client: Any, rank: int = 1, timeout: float = 900.0) -> None:

@@ -28,6 +28,16 @@ class DiskForm(BlockForm):
         number per column, or one column of lists of one length), in the order of their names; or a list of files.
     rank : int
         The number r of rows of a term; every file has whole terms.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> A = np.random.default_rng(0).standard_normal((100, 4))
+    >>> with tempfile.TemporaryDirectory() as blocks:
+    ...     np.save(f"{blocks}/part-0.npy", A[:60])
+    ...     np.save(f"{blocks}/part-1.npy", A[60:])
+    ...     qb.solve(qb.Problem(qb.DiskForm(blocks), np.ones(4))).success
+    True
     """
 
     def __init__(self, source: Any, rank: int = 1) -> None:
