@@ -12,7 +12,7 @@ from quartbench.study.report.growth import growths
 from .base import FAILS, HOLDS, OPEN, Finding, claim
 from .evidence import keys, pick, split
 
-#: A gap below this is rounding where it is held against a bound.
+#: A gap below this is rounding where it is held against a bound, and so is an exponent that exceeds one by less.
 ROUNDING = 1e-12
 
 #: An exponent whose confidence interval is wider than this says nothing.
@@ -111,7 +111,7 @@ def _growth(runs: pd.DataFrame, groups: Iterable[str], measure: str) -> Finding 
     if not told:
         text = "The confidence intervals of the exponents are too wide to decide it; the study scaling has more points."
         return Finding(OPEN, text, numbers, every, cases=words)
-    verdict, condition = split({name: one.fit.low <= one.theory + 1e-9 for name, one in told.items()})
+    verdict, condition = split({name: one.fit.low <= one.theory + ROUNDING for name, one in told.items()})
     above = max(one.fit.exponent - one.theory for one in told.values())
     text = (
         f"Fitted exponents are at most {above:.2f} above the theory"
@@ -135,7 +135,7 @@ def few_sweeps(runs):
     if part.empty:
         return None
     distance = 1.0 / (0.5 + np.log(part.m / part.n) / (4.0 * np.log(1.5)))  # 2 − p' of the surrogate, ERRATA 12
-    allowed = 1.0 + np.log(np.maximum(np.log(part.r * part.m) / (distance * 0.01), 1.0)) / distance
+    allowed = 1.0 + np.log(np.log(part.r * part.m) / (distance * 0.01)) / distance  # distance < 1, as m > 2.25n
     worst = float((part.sweeps / allowed).max())
     text = (
         f"{part.sweeps.min()} to {part.sweeps.max()} sweeps, at most {worst:.2g} of the corollary's count. The weights "
