@@ -5,7 +5,7 @@ from __future__ import annotations
 from .contract import Iterate, Solver, choice
 from .geometry import KERNELS, Geometry
 from .registry import register
-from .steps import NOISE, Evaluated, evaluate, required_bounds
+from .steps import NOISE, TIGHT, Evaluated, evaluate, required_bounds
 
 #: So many levels that were too small mean that the test measures rounding: the step is taken as it is.
 TRIES = 60
@@ -69,19 +69,16 @@ class Bregman(Solver):
         # The relative smoothness along x itself is 4ρ/‖x‖⁴: a lower bound on L, to begin the search with.
         level = 12.0 * required_bounds(metric).beta ** 2 if fixed else 4.0 * x.rho / at.square**2
         while True:
-            point, new = geometry.step(x.gradient, at, level)
-            trial = evaluate(form, point)
-            used = level
-            for tries in range(TRIES):
+            for _ in range(TRIES):
+                point, new = geometry.step(x.gradient, at, level)
+                trial, used = evaluate(form, point), level
                 if fixed:
                     break
                 _, _, c2, c3, c4 = form.line_from_images(x.image, trial.image - x.image).tolist()
                 distance, allowed = c2 + c3 + c4, level * geometry.distance(at, new)
-                if distance <= allowed or distance <= NOISE * x.rho or tries == TRIES - 1:
-                    used, level = level, level / self.growth if distance < 0.9 * allowed else level
+                if distance <= max(allowed, NOISE * x.rho):
+                    level = level / self.growth if distance < TIGHT * allowed else level
                     break
                 level *= max(1.4, 1.05 * distance / allowed) if allowed > 0.0 else 2.0
-                point, new = geometry.step(x.gradient, at, level)
-                trial = evaluate(form, point)
             x, at = trial, new
             yield Iterate(x.point, x.rho - float(c @ x.point), 1.0 / used, evaluated=x[1:])

@@ -332,3 +332,48 @@ def test_progress_ends_after_three_values_that_do_not_fall(value):
     assert [progress.ended(value) for _ in range(3)] == [False, False, True]
     assert not progress.ended(2.0 * value)
     assert [progress.ended(2.0 * value * (1.0 + 2e-16)) for _ in range(3)] == [False, False, True]
+
+
+# Searches, trial by trial ---------------------------------------------------------------------------------------------
+
+
+def test_distances_below_a_tenth_of_the_rounding_of_the_objective_are_noise(metric):
+    line = [9.0, 1.0, 2.0, 3.0, 4.0]
+    assert RootStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 3.0, rel=1e-12)
+    assert PlainStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 9.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_bregman_descent_searches_upwards_by_two_fifths_or_by_what_was_missing(metric, kernel, a):
+    # From L = 4ρ/‖x‖⁴: the next L is 5 % above the ratio of the distances, or 1.4 times as large; then 5 % smaller.
+    B = matrix(metric)
+    y = onto(np.zeros(5), B)
+    x = (1.0 / (4.0 * rho(y))) ** (1.0 / 3.0) * y
+    level = 4.0 * rho(x) / (x @ B @ x) ** 2
+    found = taken(Bregman(kernel), metric, 10)
+    trials = 0
+    for iterate in found[1:]:
+        while True:
+            v = (x @ B @ x + a) * x - np.linalg.solve(B, gradient(x) - C) / level
+            roots = np.roots([v @ B @ v, 0.0, a, -1.0])
+            new = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+            used = rho(new) - rho(x) - gradient(x) @ (new - x)
+            kernels = [0.25 * (z @ B @ z) ** 2 + 0.5 * a * (z @ B @ z) for z in (new, x)]
+            allowed = level * (kernels[0] - kernels[1] - (x @ B @ x + a) * (x @ B @ (new - x)))
+            trials += 1
+            if used <= allowed:
+                break
+            level *= max(1.4, 1.05 * used / allowed)
+        np.testing.assert_allclose(iterate.point, new, rtol=1e-6)
+        assert iterate.step == pytest.approx(1.0 / level, rel=1e-6)
+        x, level = new, level / 1.05 if used < 0.9 * allowed else level
+    assert a or metric.name != "identity" or trials > len(found)
+
+
+def test_bregman_descent_accepts_what_only_rounding_forbids():
+    # At the solution D_f and D_h are of the order of rounding: a step is taken at once, whatever they compare to.
+    metric = METRICS["lewis"]
+    x = qb.solve(PROBLEM, rel_gap=1e-14).x
+    form = PROBLEM.form.twin()
+    found = list(itertools.islice(Bregman().iterates(PROBLEM.on(form), metric, x / (C @ x)), 40))
+    assert form.passes <= len(found) + 12

@@ -124,6 +124,31 @@ def test_growth_is_held_against_the_exponent_of_the_theory(name, group, method, 
     assert "over 1 fits" in above.evidence
 
 
+def growing(*costs):
+    """Return runs of HomGD whose iterations at κ = 16, 64, 256, … are these."""
+    for place, cost in enumerate(costs):
+        kappa = 16.0 * 4.0**place
+        yield falls(cost, group="scaling-kappa", kappa_bound=kappa, instance=str(kappa), seed=0)
+
+
+def test_growth_just_like_the_theory_refutes_nothing():
+    # The interval of exact powers has no width, and its end is 1 up to rounding.
+    assert decide("kappa-iterations", *growing(1600, 6400, 25600, 102400)).verdict == HOLDS
+    assert decide("kappa-iterations", *growing(1600, 6400, 25600, 102400, 409600)).verdict == HOLDS
+
+
+@pytest.mark.parametrize(("noise", "wide"), [(2, False), (4, True)])
+def test_an_exponent_is_told_where_its_interval_is_at_most_one_wide(noise, wide):
+    # ln(cost) = ½ ln κ + d(1, −1, −1, 1): the slope has the standard error |2d|/√(2Σ(x − x̄)²), and t₀.₉₇₅ = 4.303.
+    d, x = 0.1 * noise, np.log(16.0 * 4.0 ** np.arange(4))
+    width = 2.0 * 4.303 * 2.0 * d / math.sqrt(2.0 * ((x - x.mean()) ** 2).sum())
+    assert (width > 1.0) == wide
+    assert width < 2.0
+    costs = [round(10_000 * 2.0**place * math.exp(d * sign)) for place, sign in enumerate((1, -1, -1, 1))]
+    found = decide("kappa-iterations", *growing(*costs))
+    assert (found.verdict == OPEN) == wide, (width, found)
+
+
 # Metrics --------------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +179,14 @@ def test_bounds_on_kappa_have_their_slack_and_no_more(name, columns, bound, slac
 
 
 @pytest.mark.parametrize(
-    ("gamma", "verdict"), [(0.5, HOLDS), (0.7, HOLDS), (2.0, HOLDS), (0.5 - 1e-6, FAILS), (2.0 + 1e-6, FAILS)]
+    ("gamma", "verdict"),
+    [
+        (0.7, HOLDS),
+        (0.5 * (1.0 - 0.9e-9), HOLDS),
+        (2.0 * (1.0 + 0.9e-9), HOLDS),
+        (0.5 * (1.0 - 1.1e-9), FAILS),
+        (2.0 * (1.0 + 1.1e-9), FAILS),
+    ],
 )
 def test_coherence_lies_between_its_ends(gamma, verdict):
     found = decide("coherence-range", run(coherence=gamma, m=20, n=10, r=2))
@@ -215,6 +247,7 @@ def test_lewis_is_significant_only_at_high_coherence(low, high, verdict):
     ]
     found = decide("coherence", *rows)
     assert found.verdict == verdict
+    assert decide("coherence", *rows[:2]).verdict == decide("coherence", *rows[2:]).verdict == OPEN
     assert sorted(found.numbers.values()) == pytest.approx(sorted([low, high]))
 
 

@@ -115,7 +115,7 @@ def coherence_range(runs):
     if part.empty:
         return None
     low, high = (part.coherence * part.m / part.n).min(), (part.coherence / part.r).max()
-    holds = low >= 1.0 - 1e-9 and high <= 1.0 + 1e-9
+    holds = min(low, 1.0 / high) >= 1.0 - 1e-9
     count = part.instance.nunique()
     over = f"Over {count} instances" if count > 1 else "On one instance"
     text = f"{over} γ is {low:.3g} times n/m or more, and {high:.3g} times r or less."

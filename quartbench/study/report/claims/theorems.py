@@ -166,7 +166,7 @@ def _growth(runs: pd.DataFrame, groups: Iterable[str], measure: str) -> Finding 
     if not told:
         text = "The confidence intervals of the exponents are too wide to decide it; the study scaling has more points."
         return Finding(OPEN, text, numbers, every, cases=words)
-    verdict, condition = split({name: one.fit.low <= one.theory + 1e-9 for name, one in told.items()})
+    verdict, condition = split({name: one.fit.low <= one.theory + ROUNDING for name, one in told.items()})
     above = max(one.fit.exponent - one.theory for one in told.values())
     text = (
         f"Fitted exponents are at most {above:.2f} above the theory"
@@ -189,9 +189,9 @@ def few_sweeps(runs):
     part = part[(part.sweeps > 0) & (part.m > 2.25 * part.n)]
     if part.empty:
         return None
-    # 2 − p' of the surrogate, errata 12 of the documentation
+    # 2 − p' of the surrogate, errata 12 of the documentation; it is below 1, as m > 2.25n.
     distance = 1.0 / (0.5 + np.log(part.m / part.n) / (4.0 * np.log(1.5)))
-    allowed = 1.0 + np.log(np.maximum(np.log(part.r * part.m) / (distance * 0.01), 1.0)) / distance
+    allowed = 1.0 + np.log(np.log(part.r * part.m) / (distance * 0.01)) / distance
     worst = float((part.sweeps / allowed).max())
     text = (
         f"{part.sweeps.min()} to {part.sweeps.max()} sweeps, at most {worst:.2g} of the corollary's count. The weights "
