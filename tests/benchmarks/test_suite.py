@@ -50,6 +50,7 @@ def test_every_topic_has_benchmarks():
         "solvers",
         "scaling",
         "peers",
+        "regression",
         "startup",
     }
 
