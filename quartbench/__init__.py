@@ -1,5 +1,7 @@
 """quartbench: certified solvers and honest benchmarks for convex quartic optimisation."""
 
+from typing import Any
+
 from quartbench.runtime import configure
 
 configure()  # before anything is compiled, or a thread started
@@ -29,6 +31,7 @@ from quartbench.precondition import (  # noqa: E402
     measured_kappa,
     metric,
 )
+from quartbench.regression import Regression, l4_regression  # noqa: E402
 from quartbench.solvers import Prepared, Result, Solver, prepare, register, solve, solve_batch, solve_many  # noqa: E402
 
 __version__ = "0.1.0"
@@ -55,6 +58,8 @@ __all__ = [
     "Prepared",
     "Problem",
     "ProblemError",
+    "QuarticRegressor",
+    "Regression",
     "Result",
     "SecondOrder",
     "Solver",
@@ -66,6 +71,7 @@ __all__ = [
     "effective_resistance",
     "instances",
     "inverse",
+    "l4_regression",
     "leverage",
     "lewis_weights",
     "measured_kappa",
@@ -78,3 +84,12 @@ __all__ = [
     "solve_batch",
     "solve_many",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what needs more packages, or slow ones, when it is first asked for."""
+    if name == "QuarticRegressor":
+        from quartbench.regression import QuarticRegressor
+
+        return QuarticRegressor
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -24,6 +24,7 @@ ORDER = (
     "precondition",
     "solvers",
     "instances",
+    "regression",
     "inverse",
     "distributed",
     "study",

@@ -52,6 +52,7 @@ def test_every_topic_has_benchmarks():
         "solvers",
         "scaling",
         "peers",
+        "regression",
         "startup",
     }
 
