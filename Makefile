@@ -58,10 +58,11 @@ bench: $(ALL) ## measure the last commit with asv and write its pages to .asv/ht
 gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' for others), and fail on a regression
 	@$(VENV)/bin/quartbench gate $(ARGS)
 
-lint: $(ALL) ## check the code and its format with ruff
-	@echo "lint: ruff check, ruff format --check"
+lint: $(ALL) ## check the code and its format with ruff, and the types of the public API with mypy
+	@echo "lint: ruff check, ruff format --check, mypy on calls of the public API"
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
 
 clean: ## remove .venv, asv's files, reports of `make report`, solves of `make fuzz`, caches and build outputs
 	@echo "clean: removing $(VENV), .asv, .report, .fuzz, caches and build outputs"

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
+from quartbench import views
 from quartbench.errors import ProblemError, any_array, real_array, whole_number
 from quartbench.forms import StackedForm
 from quartbench.linalg.known import U
 from quartbench.metrics import Cholesky
 from quartbench.model import Problem
-from quartbench.solvers import Result, solve
+from quartbench.solvers import History, Result, solve
 from quartbench.solvers.contract import HOMOGENISED
 
 from .least_squares import Dependent, Fit, independent, least_squares
@@ -54,6 +55,31 @@ class Regression(OptimizeResult):
     status, success, message, nit, passes, setup_time, solve_time, history
         As in :class:`quartbench.Result`, of the homogenised problem; the status ``exact`` is that of an exact fit.
     """
+
+    x: np.ndarray
+    fun: float
+    lower_bound: float
+    gap: float
+    residual: np.ndarray
+    start: np.ndarray
+    status: str
+    success: bool
+    message: str
+    nit: int
+    passes: int
+    setup_time: float
+    solve_time: float
+    history: History | None
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "status": f"{self.status}: {self.message}",
+            "‖Ax − b‖₄": f"{self.fun:.12g}",
+            "certified": f"no x has less than {self.lower_bound:.12g}, relative gap {self.gap:.2e}",
+            "x": views.numbers(self.x),
+            "largest residual": f"{np.abs(self.residual).max():.6g}",
+        }
+        return views.fact_page("ℓ4 regression", facts)
 
 
 def l4_regression(
