@@ -64,10 +64,11 @@ bench: $(ALL) ## measure the last commit with asv, and draw what all commits gav
 gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' for others), and fail on a regression
 	@$(VENV)/bin/quartbench gate $(ARGS)
 
-lint: $(ALL) ## check the code and its format with ruff
-	@echo "lint: ruff check, ruff format --check"
+lint: $(ALL) ## check the code and its format with ruff, and the types of the public API with mypy
+	@echo "lint: ruff check, ruff format --check, mypy on calls of the public API"
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
 
 clean: ## remove .venv, asv's files, pages of `make report` and `make docs`, solves of `make fuzz`, caches and build outputs
 	@echo "clean: removing $(VENV), .asv, .docs, .report, .fuzz, caches and build outputs"

@@ -1,6 +1,6 @@
 """quartbench: certified solvers and honest benchmarks for convex quartic optimisation."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quartbench.runtime import configure
 
@@ -24,6 +24,7 @@ from quartbench.forms import (  # noqa: E402
 from quartbench.metrics import Cholesky, Diagonal, Identity, Laplacian, Metric  # noqa: E402
 from quartbench.model import Problem, certify  # noqa: E402
 from quartbench.precondition import (  # noqa: E402
+    LewisWeights,
     coherence,
     effective_resistance,
     leverage,
@@ -32,7 +33,22 @@ from quartbench.precondition import (  # noqa: E402
     metric,
 )
 from quartbench.regression import Regression, l4_regression  # noqa: E402
-from quartbench.solvers import Prepared, Result, Solver, prepare, register, solve, solve_batch, solve_many  # noqa: E402
+from quartbench.solvers import (  # noqa: E402
+    History,
+    Prepared,
+    Result,
+    Solver,
+    State,
+    plot,
+    prepare,
+    register,
+    solve,
+    solve_batch,
+    solve_many,
+)
+
+if TYPE_CHECKING:
+    from quartbench.regression.estimator import QuarticRegressor
 
 __version__ = "0.1.0"
 
@@ -49,8 +65,10 @@ __all__ = [
     "Free",
     "GramForm",
     "GraphForm",
+    "History",
     "Identity",
     "Laplacian",
+    "LewisWeights",
     "LostError",
     "Metric",
     "OperatorForm",
@@ -64,6 +82,7 @@ __all__ = [
     "SecondOrder",
     "Solver",
     "StackedForm",
+    "State",
     "TermForm",
     "__version__",
     "certify",
@@ -76,6 +95,7 @@ __all__ = [
     "lewis_weights",
     "measured_kappa",
     "metric",
+    "plot",
     "prepare",
     "register",
     "register_cone",

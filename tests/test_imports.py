@@ -13,6 +13,7 @@ PACKAGE = Path(quartbench.__file__).parent
 #: names, comes after the rooms it gathers from.
 ORDER = (
     "errors",
+    "views",
     "registry",
     "runtime",
     "kernels",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from quartbench import views
 from quartbench.cones import Cone, cone_of
 from quartbench.errors import ProblemError, any_array
 from quartbench.forms import Form, form_of
@@ -189,6 +190,22 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"
+
+    def _repr_html_(self) -> str:
+        form = self.form
+        facts = {
+            "form": f"{form!r}",
+            "size": f"m = {form.terms} terms of rank {form.rank}, n = {form.dim}",
+            "cone": self.cone.name,
+            "c": views.numbers(form.native(self.c).reshape(-1)),
+        }
+        if self.trivial:
+            facts["minimiser"] = "0, as c lies in the polar cone"
+        elif self.optimum is not None:
+            facts["f*"] = f"{self.optimum:.12g}"
+        if self.origin:
+            facts["made by"] = ", ".join(f"{name} = {value}" for name, value in self.origin.items())
+        return views.fact_page("minimise ρ(x) − ⟨c,x⟩ over a cone", facts)
 
 
 def _column(c: Any, form: Form) -> Any:

@@ -1,8 +1,11 @@
 """ℓ4 regression: fits whose largest residuals count most, as homogenised quartic problems, certified."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .l4 import Regression, l4_regression
+
+if TYPE_CHECKING:
+    from .estimator import QuarticRegressor
 
 __all__ = ["QuarticRegressor", "Regression", "l4_regression"]
 

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
+from quartbench import views
 from quartbench.errors import ProblemError, any_array, real_array, whole_number
 from quartbench.forms import StackedForm
 from quartbench.linalg.known import U
 from quartbench.metrics import Cholesky
 from quartbench.model import Problem
-from quartbench.solvers import Result, solve
+from quartbench.solvers import History, Result, solve
 from quartbench.solvers.contract import HOMOGENISED
 
 from .least_squares import Dependent, Fit, independent, least_squares
@@ -44,16 +45,49 @@ class Regression(OptimizeResult):
     fun : float
         At least ‖Ax − b‖₄ (with weights and groups, as asked for), roundings included.
     lower_bound : float
-        Proved: no coefficients have a smaller norm.
+        Proved: no coefficients have a smaller norm. Where columns are dependent to rounding, which the message says,
+        none of those that are zero for the columns left out.
     gap : float
-        (fun − lower_bound)/fun, or 0 where the fit is exact to rounding.
+        (fun − lower_bound)/fun. Where the fit is exact to rounding there are no digits to compare: it is 1, or 0 where
+        nothing is left at all.
     residual : array of shape (m,)
         b − Ax, as computed.
     start : array of shape (n,)
         The least-squares fit that it started from.
     status, success, message, nit, passes, setup_time, solve_time, history
         As in :class:`quartbench.Result`, of the homogenised problem; the status ``exact`` is that of an exact fit.
+
+    Examples
+    --------
+    >>> fit = qb.l4_regression([[1.0], [1.0]], [0.0, 1.0])
+    >>> round(float(fit.x[0]), 8), fit.residual.round(8)
+    (0.5, array([-0.5,  0.5]))
     """
+
+    x: np.ndarray
+    fun: float
+    lower_bound: float
+    gap: float
+    residual: np.ndarray
+    start: np.ndarray
+    status: str
+    success: bool
+    message: str
+    nit: int
+    passes: int
+    setup_time: float
+    solve_time: float
+    history: History | None
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "status": f"{self.status}: {self.message}",
+            "‖Ax − b‖₄": f"{self.fun:.12g}",
+            "certified": f"no x has less than {self.lower_bound:.12g}, relative gap {self.gap:.2e}",
+            "x": views.numbers(self.x),
+            "largest residual": f"{np.abs(self.residual).max():.6g}",
+        }
+        return views.fact_page("ℓ4 regression", facts)
 
 
 def l4_regression(
@@ -95,7 +129,7 @@ def l4_regression(
     >>> t = np.linspace(-1, 1, 400)
     >>> fit = qb.l4_regression(np.vander(t, 4), np.abs(t))
     >>> print(f"{fit.fun:.6f}", fit.gap <= 1e-8, fit.status)
-    0.466617 True converged
+    0.384351 True converged
     """
     A, b = _read(A, b)
     rows, aims, rank = _weighted(*_grouped(A, b, groups), weights)
@@ -270,7 +304,7 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
         x=x,
         fun=size,
         lower_bound=0.0,
-        gap=0.0,
+        gap=1.0 if size > 0.0 else 0.0,
         start=x,
         status="exact",
         success=True,

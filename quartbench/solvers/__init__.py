@@ -14,6 +14,7 @@ from .homgd import HomGD
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG
 from .many import solve_many
+from .plots import plot
 from .prepared import Prepared, prepare, solve, starting_point
 from .registry import describe, load_solver, make_solver, register, solvers
 from .results import History, Result
@@ -39,6 +40,7 @@ __all__ = [
     "describe",
     "load_solver",
     "make_solver",
+    "plot",
     "prepare",
     "register",
     "solve",

@@ -58,7 +58,25 @@ class Limits(NamedTuple):
 
 
 class State:
-    """What a callback sees: the run after an iterate."""
+    """What a callback sees: the run after an iterate.
+
+    Attributes
+    ----------
+    iteration, passes : int
+    seconds : float
+        On the clock of the method.
+    value : float
+        f of the iterate.
+    gap : float
+        The relative gap of the best point so far, as far as it has been estimated: infinite at first.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> result = qb.solve(np.eye(2), [1.0, 2.0], callback=lambda state: seen.append(state.iteration))
+    >>> seen
+    [0, 1]
+    """
 
     __slots__ = ("_form", "_point", "_scale", "gap", "iteration", "passes", "seconds", "value")
 
@@ -71,6 +89,12 @@ class State:
     def x(self) -> np.ndarray:
         """The point of the iterate, as the method holds it: homogenised methods keep ⟨c,x⟩ fixed, not the scale."""
         return self._form.native(self._scale * self._point)
+
+    def __repr__(self) -> str:
+        return (
+            f"State(iteration {self.iteration}, {self.passes} passes, {self.seconds:.3g} s, f = {self.value:.10g}, "
+            f"relative gap at most {self.gap:.2e})"
+        )
 
 
 class Certifying(Protocol):

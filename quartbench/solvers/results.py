@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import json
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import OptimizeResult
 
+from quartbench import views
+from quartbench.errors import ProblemError
 from quartbench.forms import Form
 from quartbench.model import Problem
 from quartbench.model.estimate import gap as estimated_gap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class History:
@@ -30,9 +39,23 @@ class History:
         The step length that led to it.
     restart : array of bool
         Whether the method restarted there.
+
+    Examples
+    --------
+    >>> history = qb.solve(qb.Problem(np.eye(3), [1.0, 2.0, 3.0]), "homgd", rel_gap=1e-9).history
+    >>> len(history), bool(history.gap[-1] <= 1e-9), history.reached(1e-9) == len(history) - 1
+    (9, True, True)
     """
 
     COLUMNS = ("iteration", "passes", "seconds", "value", "gap", "step", "restart")
+
+    iteration: np.ndarray
+    passes: np.ndarray
+    seconds: np.ndarray
+    value: np.ndarray
+    gap: np.ndarray
+    step: np.ndarray
+    restart: np.ndarray
 
     def __init__(self, passes, seconds, values, lower, f_scale, steps, restarts) -> None:
         """Make the columns of iterates whose ``values`` and bound ``lower`` are in units of ``f_scale``."""
@@ -84,6 +107,21 @@ class History:
 
         return pandas.DataFrame({name: self[name] for name in self.COLUMNS})
 
+    def plot(self, against: Sequence[str] = ("passes", "seconds")) -> Figure:
+        """Draw the certified gap against passes and seconds (see :func:`quartbench.plot`), and return the figure."""
+        from .plots import plot
+
+        return plot(self, against=against)
+
+    @classmethod
+    def of_columns(cls, columns: Mapping[str, Any]) -> History:
+        """Return the history of columns by name, as ``to_json`` of a result keeps them."""
+        made = cls.__new__(cls)
+        for name in cls.COLUMNS:
+            kind = {"iteration": np.int64, "passes": np.int64, "restart": bool}.get(name, float)
+            setattr(made, name, np.asarray(columns[name], dtype=kind))
+        return made
+
     def __repr__(self) -> str:
         return f"History({len(self)} iterates: {', '.join(self.COLUMNS)})"
 
@@ -119,7 +157,95 @@ class Result(OptimizeResult):
     (array([1., 1.]), -6.0, 'converged')
     >>> result.lower_bound <= -6.0 <= result.fun
     True
+    >>> again = qb.Result.from_json(result.to_json())
+    >>> bool((again.x == result.x).all()), again.gap == result.gap, len(again.history) == len(result.history)
+    (True, True, True)
     """
+
+    x: np.ndarray
+    fun: float
+    gap: float
+    lower_bound: float
+    status: str
+    success: bool
+    message: str
+    nit: int
+    passes: int
+    setup_time: float
+    solve_time: float
+    history: History
+    solver: str
+    metric: str
+
+    def to_json(self, path: str | os.PathLike | None = None) -> str:
+        """Return the result, history included, as JSON with every digit; write it to a file where a path is given.
+
+        Infinities and NaN, which JSON has not, are the words "inf", "-inf" and "nan".
+        """
+        record: dict[str, Any] = {"quartbench": "result"} | {name: self[name] for name in RECORDED}
+        record["x"] = {"shape": self.x.shape, "complex": self.x.dtype.kind == "c", "numbers": _reals(self.x)}
+        record["history"] = {name: self.history[name].tolist() for name in History.COLUMNS}
+        text = json.dumps(_worded(record), allow_nan=False, ensure_ascii=False)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    @classmethod
+    def from_json(cls, source: str | os.PathLike) -> Result:
+        """Return the result that ``to_json`` wrote, from its text or its file."""
+        text = str(source) if isinstance(source, str) and source.lstrip()[:1] == "{" else _file(source)
+        try:
+            record = json.loads(text)
+            if record.pop("quartbench") != "result":
+                raise KeyError("quartbench")
+            kept, columns = record.pop("x"), record.pop("history")
+            numbers = np.array(kept["numbers"], dtype=float)
+            x = numbers.view(complex) if kept["complex"] else numbers
+            history = History.of_columns(columns)
+            found = {name: float(record[name]) if name in NUMBERS else record[name] for name in RECORDED}
+            return cls(x=x.reshape(kept["shape"]), history=history, **found)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise ProblemError(f"source must be a result written by to_json, found something else: {error}") from None
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "status": f"{self.status}: {self.message}",
+            "f(x)": f"{self.fun:.12g}",
+            "certified": f"f* ≥ {self.lower_bound:.12g}, relative gap {self.gap:.2e}",
+            "x": views.numbers(self.x.reshape(-1)),
+            "work": f"{self.nit} iterations, {self.passes} passes",
+            "time": f"set-up {views.duration(self.setup_time)}, solve {views.duration(self.solve_time)}",
+        }
+        return views.fact_page(f"{self.solver} in the metric {self.metric}", facts)
+
+
+#: What of a result is a number that may be infinite, and all that is kept of it in JSON beside x and history.
+NUMBERS = ("fun", "gap", "lower_bound", "setup_time", "solve_time")
+RECORDED = (*NUMBERS, "status", "success", "message", "nit", "passes", "solver", "metric")
+
+
+def _reals(x: np.ndarray) -> list[float]:
+    return np.ascontiguousarray(x).view(float).reshape(-1).tolist()
+
+
+def _worded(value: Any) -> Any:
+    """Return a record with words for the numbers that JSON has not."""
+    if isinstance(value, dict):
+        return {key: _worded(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_worded(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _file(path: str | os.PathLike) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProblemError(
+            f"source must be a result as JSON or its file, found {os.fspath(path)!r:.80}: {error}"
+        ) from None
 
 
 #: How a run ended, by its status.
