@@ -11,7 +11,7 @@ from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels.jit import shares, thread_count, together
 
 from .base import register_form
-from .reading import stacked_rows
+from .reading import read_only, stacked_rows
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
 
@@ -50,10 +50,10 @@ class StackedForm(TermForm):
     def __init__(self, rows: Any, rank: int = 1, magnitude: float | None = None) -> None:
         super().__init__()
         rank = whole_number(rank, "rank")
-        self.rows = stacked_rows(rows, rank)
-        count, self.dim = self.rows.shape
+        self._rows = stacked_rows(rows, rank)
+        count, self.dim = self._rows.shape
         if count == 0 or self.dim == 0:
-            raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
+            raise ProblemError(f"rows must not be empty, found shape {self._rows.shape}")
         if count % rank:
             raise ProblemError(f"rows must come in blocks of rank={rank}, found {count} rows")
         self.rank = rank
@@ -64,6 +64,11 @@ class StackedForm(TermForm):
             magnitude = self._survey(zeros)
             self._kept["zero terms"] = np.array(zeros, dtype=np.int64)
         self._kept["magnitude"] = magnitude
+
+    @property
+    def rows(self) -> np.ndarray | sp.csr_matrix:
+        """The rows, as a view that cannot be written to: everybody who has this form shares them."""
+        return read_only(self._rows)
 
     # What a kind says of its storage ----------------------------------------------------------------------------------
 
@@ -126,11 +131,11 @@ class StackedForm(TermForm):
 
     def signature(self):
         """Return the types of the stored rows too, and whether they are read in parallel."""
-        return (*super().signature(), self.rows.dtype, self._parts() > 1)
+        return (*super().signature(), self._rows.dtype, self._parts() > 1)
 
     def _check_definite(self) -> None:
         """Raise where there are fewer rows than columns, or a column of zeros."""
-        count = self.rows.shape[0]
+        count = self._rows.shape[0]
         if count < self.dim:
             raise ProblemError(
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "

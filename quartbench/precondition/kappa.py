@@ -114,7 +114,7 @@ class _Search:
         square = np.polynomial.Polynomial([1.0, 2.0 * (x @ applied), direction @ applied])
         condition = rho.deriv() * square - 2.0 * rho * square.deriv()
         roots = np.polynomial.Polynomial(condition.coef[:5]).roots()
-        candidates = np.append(roots[np.abs(roots.imag) <= 1e-9 * (1.0 + np.abs(roots.real))].real, 0.0)
+        candidates = np.append(roots.real, 0.0)  # the real part of a complex root is a point like any other
         with np.errstate(divide="ignore", invalid="ignore"):
             values = 0.5 * np.log(rho(candidates)) - np.log(square(candidates))
         values[~np.isfinite(values)] = -sign * np.inf

@@ -102,12 +102,12 @@ class Auto(Solver):
         if cone.metrics == "any" and isinstance(form, TermForm):
             name = form.bare_metric
             saved = SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)
-            sampled = form.twin().sampled(saved) if form.factorable else None
+            sampled = form.sampled(saved) if form.factorable else None
             if sampled is not None:
                 return sampled
             if form.factorable and form.factor_cost() <= (CHEAP if name == "identity" else CHEAPER):
                 name, options = "uniform", {"precision": "single"}
-        return precondition.metric(form.twin(), name, **options)
+        return precondition.metric(form, name, **options)
 
     def planned(self, problem, metric, rel_gap):
         """Return the method chosen, with the reason."""

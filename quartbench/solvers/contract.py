@@ -113,7 +113,7 @@ class Solver:
     def choose_metric(self, problem: Problem, rel_gap: float | None) -> Metric:
         """Return the metric for a form and a cone where the caller leaves it to the solver; c may change later."""
         name = self.metric or precondition.automatic_metric(problem.form, problem.cone)
-        return precondition.metric(problem.form.twin(), name)
+        return precondition.metric(problem.form, name)
 
     def prepare(self, problem: Problem, metric: Metric) -> None:
         """Do once what belongs to the set-up and is timed as such: raise where the method cannot take the problem."""

@@ -94,7 +94,7 @@ def solve_many(
     cone = cone_of(cone, form.cone).bind(form)
     prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
     problems = [prepared.problem(c) for c in C]
-    prepared.ready(next((problem for problem in problems if not problem.trivial), None))
+    prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
     setup = prepared.setup_time / len(problems)
     budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
@@ -126,7 +126,7 @@ class Together(HomNewtonCG):
         """Return B⁽⁰⁾, whatever it costs: many solves share it."""
         name = precondition.automatic_metric(problem.form, problem.cone)
         options = {"precision": "single"} if name == "uniform" else {}
-        return precondition.metric(problem.form.twin(), name, **options)
+        return precondition.metric(problem.form, name, **options)
 
 
 class _Block:

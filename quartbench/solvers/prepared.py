@@ -25,7 +25,7 @@ from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
 
 from .compiled import REPRESENTABLE, Compiled
-from .contract import Solver, choice
+from .contract import Iterate, Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
 from .registry import make_solver
@@ -83,7 +83,7 @@ def solve(
     max_iter, max_passes : int or None
         Stop after so many iterations, or passes of the method; after passes also within an iteration.
     time_limit : float or None
-        Stop after so many seconds of set-up and iterations; within an iteration when it next reads the rows.
+        Stop after so many seconds of set-up and iterations; within either when it next reads the rows.
     start : array, optional
         Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (errata 7 of the
         documentation).
@@ -220,16 +220,26 @@ class Prepared:
         """Return the problem for one c."""
         return Problem(self.form, c, self.cone)
 
-    def ready(self, problem: Problem | None = None) -> None:
-        """Make the metric and let the method prepare, where that has not been done."""
+    def ready(self, problem: Problem | None = None, time_limit: float | None = None) -> None:
+        """Make the metric and let the method prepare, where that has not been done.
+
+        Where a time limit ends it, which is seen whenever the rows are read, the solves have their start to show.
+        """
         with self._lock:
             if self.metric is None:
                 scaled = (problem or self._representative()).normalised().problem
-                metric = self._metric(scaled)
-                self.cone.require_metric(metric)
-                started = perf_counter()
-                self.method = self.method.planned(scaled, metric, self.rel_gap)
-                self.setup_time += perf_counter() - started
+                budget = Budget(math.inf, math.inf if time_limit is None else time_limit)
+                limited = scaled.on(scaled.form.within(budget))
+                try:
+                    metric = self._metric(limited)
+                    self.cone.require_metric(metric)
+                    started = perf_counter()
+                    self.method = self.method.planned(limited, metric, self.rel_gap)
+                    self.setup_time += perf_counter() - started
+                except SpentError:
+                    self.method, self.setup_time = Unprepared(self.method), budget.elapsed
+                    metric = precondition.metric(scaled.form.twin(), "identity")
+                budget.seconds = math.inf  # what a metric computes later is no set-up any more
                 self.metric = metric
 
     def _representative(self) -> Problem:
@@ -245,7 +255,7 @@ class Prepared:
             if given == "auto":
                 made = self.method.choose_metric(problem, self.rel_gap)
             else:
-                made = precondition.metric(form.twin(), given)
+                made = precondition.metric(form, given)
             self.setup_time = perf_counter() - started
             return made
         self.setup_time = given.setup_seconds
@@ -346,7 +356,7 @@ class Prepared:
         problem = given if made else self.problem(given)
         if problem.trivial:
             return trivial(problem, self.method.name)
-        self.ready(problem)
+        self.ready(problem, time_limit)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)
         point = starting_point(scaled.problem, self.metric, start, own=isinstance(self._given, str))
@@ -374,6 +384,17 @@ class Prepared:
         other = starting_point(scaled.problem, self.metric)
         value = scaled.problem.homogenised_value
         return start if value(flat) <= value(other) else None
+
+
+class Unprepared(Solver):
+    """What is left of a method whose set-up took all of the time: its start."""
+
+    def __init__(self, method: Solver) -> None:
+        self.name, self.reason = method.name, "the set-up was not finished"
+
+    def iterates(self, problem, metric, start):
+        """Yield the start."""
+        yield Iterate(start, problem.homogenised_value(start))
 
 
 def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:

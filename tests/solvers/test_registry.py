@@ -331,3 +331,18 @@ class Silent(Solver):
 def test_the_checker_finds_what_is_wrong(solver, message):
     with pytest.raises(AssertionError, match=message):
         testing.check_solver(solver)
+
+
+class Overwrites(Solver):
+    """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
+
+    def iterates(self, problem, metric, start):
+        problem.form.rows[...] *= 2.0
+        yield Iterate(start, problem.homogenised_value(start))
+
+
+def test_a_solver_that_writes_to_the_rows_is_stopped_and_spoils_nothing():
+    before = PROBLEM.value(PROBLEM.solution)
+    with pytest.raises(ValueError, match="read-only"):
+        solve(PROBLEM, Overwrites(), "identity")
+    assert PROBLEM.value(PROBLEM.solution) == before
