@@ -47,11 +47,14 @@ class Method:
         The metric that the method gets where the caller leaves it to the method.
     peer : bool
         Whether this is somebody else's method, held beside ours for comparison.
+    version : int
+        Raised when the iterates change: a study then runs the method again.
     """
 
     name: ClassVar[str] = "method"
     metric: ClassVar[str] = "identity"
     peer: ClassVar[bool] = False
+    version: ClassVar[int] = 1
 
     def prepare(self, problem: Problem) -> None:
         """Raise where the method cannot take the problem."""
