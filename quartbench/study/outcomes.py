@@ -66,10 +66,13 @@ def argument(runs: pd.DataFrame, name: str) -> pd.Series:
 
 
 def residuals(run) -> np.ndarray:
-    """Return √F/‖d‖ along the trace of a run; ‖d‖ is known from where it ended."""
+    """Return √F/‖d‖ along the trace of a run; ‖d‖ is known from where it ended, unless that is F = 0 to the last bit.
+
+    Then 0 there, and infinite before.
+    """
     values = np.maximum(np.asarray(run.trace_value, dtype=float), 0.0)
-    if not values.size or not (run.value > 0.0 and run.residual > 0.0):
-        return np.zeros_like(values)
+    if not (run.value > 0.0 and run.residual > 0.0):
+        return np.where(values > 0.0, np.inf, 0.0)
     return np.sqrt(values / run.value) * run.residual
 
 
