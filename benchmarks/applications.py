@@ -1,4 +1,4 @@
-"""Phase retrieval and distance completion: `auto` beside SciPy's L-BFGS, from the same starts."""
+"""Phase retrieval, distance completion and symmetric NMF: `auto` beside the peers, from the same starts."""
 
 from . import common
 
@@ -8,9 +8,14 @@ PHASE = ["Gaussian, N = 64, m = 6N", "Gaussian, N = 256, m = 6N", "Gaussian, N =
 PHASE += ["8 heavy-tailed masks, N = 1000"]
 DISTANCES = ["helix, 1000 points, 10 %", "cube, 1000 points", "rod, 1000 points", "bridge, 1000 points"]
 
+CLUSTERS = ["partition, 500 objects in 5", "near neighbours, 1000 objects in 10"]
+CLUSTERERS = ["auto", "scipy-lbfgs", "projected-bb", "symhals"]
 
 #: The relative residual that a run must reach to count, and what it is asked for.
 REACHED, TOLERANCE = 1e-6, 1e-7
+
+#: How near to the F where it ends a factorisation must come: methods may end in different valleys.
+NEAR = 1e-5
 
 
 def measurements(name):
@@ -106,3 +111,71 @@ class Recovery:
 
     track_seconds.unit = "seconds"
     track_passes.unit = "passes"
+
+
+def similarities(name):
+    """Return (M, rank): dense and definite, or sparse between near neighbours."""
+    import numpy as np
+
+    from quartbench.instances import partition_similarity
+    from quartbench.inverse import similarity
+
+    if name.startswith("partition"):
+        return partition_similarity(500, 5, 0.2, 0.05).matrix, 5
+    rng = np.random.default_rng(0)
+    centres = 4.0 * rng.standard_normal((10, 8))
+    return similarity(centres[np.arange(1000) % 10] + rng.standard_normal((1000, 8))), 10
+
+
+def factored(name, method, repeats):
+    """Return the residual at the end, and the passes and least seconds to within a little of the F there.
+
+    Seconds are on the clock of the method, which stops while the driver judges its iterates.
+    """
+    from quartbench import inverse
+
+    if method not in inverse.methods():
+        raise NotImplementedError(f"{method} is not installed")
+    matrix, rank = similarities(name)
+    seconds = []
+    for _ in range(repeats + 1):  # the first may load machine code
+        found = inverse.symnmf(matrix, rank, method=method)
+        first = (found.history.value <= (1.0 + NEAR) * found.fun).nonzero()[0][0]
+        seconds.append(float(found.history.seconds[first]))
+    return {
+        "residual": float(found.residual),
+        "seconds": min(seconds[1:]),
+        "passes": float(found.history.passes[first]),
+    }
+
+
+class Factorisation:
+    """Passes and seconds of symmetric NMF to within 1e-5 of the F at the end, and how low that is, on one thread."""
+
+    version = common.PROBLEM_SET
+    params = (CLUSTERS, CLUSTERERS)
+    param_names = ("problem", "method")
+    repeats = 3
+
+    def setup_cache(self):
+        common.one_thread()
+        cells = [(problem, method) for problem in self.params[0] for method in self.params[1]]
+        return common.table((cell, lambda cell=cell: factored(*cell, self.repeats)) for cell in cells)
+
+    setup_cache.timeout = 900
+
+    def setup(self, cache, problem, method):
+        self.figures = common.cell(cache, problem, method)
+
+    def track_seconds(self, cache, problem, method):
+        return self.figures["seconds"]
+
+    def track_passes(self, cache, problem, method):
+        return self.figures["passes"]
+
+    def track_residual(self, cache, problem, method):
+        return self.figures["residual"]
+
+    track_seconds.unit = "seconds"
+    track_passes.unit = "passes"
+    track_residual.unit = "‖XXᵀ − M‖/‖M‖"

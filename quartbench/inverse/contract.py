@@ -52,6 +52,8 @@ class Method:
         The metric that the method gets where the caller leaves it to the method.
     peer : bool
         Whether this is somebody else's method, held beside ours for comparison.
+    version : int
+        Raised when the iterates change: a study then runs the method again.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class Method:
     name: ClassVar[str] = "method"
     metric: ClassVar[str] = "identity"
     peer: ClassVar[bool] = False
+    version: ClassVar[int] = 1
 
     def prepare(self, problem: Problem) -> None:
         """Raise where the method cannot take the problem."""

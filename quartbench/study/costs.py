@@ -46,9 +46,20 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     """
     words = runs.select_dtypes("string").columns
     runs = runs.astype(dict.fromkeys(words, object))  # taking rows of Arrow's strings was a third of the whole report
+    runs["application"] = runs["application"].fillna("")  # results of before there were recoveries have none
     runs["contender"] = [contender(run) for run in runs.itertuples()]
     runs["trace_true"] = pd.Series([gaps_along(run) for run in runs.itertuples()], index=runs.index, dtype=object)
     return runs
+
+
+def convex(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs on convex problems."""
+    return runs[runs.application == ""]
+
+
+def recoveries(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs on inverse problems."""
+    return runs[runs.application != ""]
 
 
 def contender(run) -> str:

@@ -9,17 +9,22 @@ import hashlib
 import inspect
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from quartbench.instances import INSTANCES, PROBLEM_SET
+from quartbench.inverse.recoveries import RECOVERIES
 
 #: Seconds past twice its time limit after which a run is killed. On a busy machine a small BLAS-3 call has taken 17 s:
 #: its threads wait for each other without sleeping.
 GRACE = 30.0
 
 #: Signs for the arguments of generators in the label of an instance.
-SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d"}
+SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d", "ratio": "m/n"}
+
+#: What an instance is made by: convex problems, and recoveries, which are inverse problems with the truth behind them.
+GENERATORS: dict[str, Callable] = {**INSTANCES, **RECOVERIES}
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,11 @@ class Instance:
 
     generator: str
     arguments: tuple[tuple[str, Any], ...]
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it is a recovery."""
+        return self.generator in RECOVERIES
 
     @property
     def json(self) -> str:
@@ -41,7 +51,7 @@ class Instance:
         words = [self.generator.replace("_", "-")]
         if {"m", "n"} <= given.keys():
             words.append(f"{given.pop('m')}×{given.pop('n')}")
-        defaults = inspect.signature(INSTANCES[self.generator]).parameters
+        defaults = inspect.signature(GENERATORS[self.generator]).parameters
         for name, value in given.items():
             if value != defaults[name].default or name == "dim":
                 words.append(_argument(name, value))
@@ -53,6 +63,7 @@ class Method:
     """A solver with its settings: ``spec`` and ``given`` make it again in another process.
 
     ``source`` is a hash of what its version does not tell: of a user's file, of the methods that ``auto`` picks from.
+    ``inverse`` tells methods for recoveries, which have their own names.
     """
 
     spec: str
@@ -63,6 +74,7 @@ class Method:
     version: int
     peer: bool
     source: str = ""
+    inverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,6 +91,11 @@ class Group:
     time_limit: float = 60.0
     repeats: int = 3
     bounds: bool = False
+
+    @property
+    def inverse(self) -> bool:
+        """Whether its instances are recoveries, and its solvers methods for them."""
+        return self.solvers[0].inverse
 
 
 @dataclass(frozen=True)

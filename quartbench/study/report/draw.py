@@ -53,6 +53,24 @@ FIXED = {
     "scipy-trust-exact": (3, 1),
     "scipy-slsqp": (4, 1),
     "clarabel": (6, 1),
+    "auto restarts=10": (2, 0),
+    "auto restarts=20": (2, 0),
+    "newton": (4, 0),
+    "lbfgs": (0, 0),
+    "dc": (6, 0),
+    "dc-inexact": (6, 1),
+    "dc-accelerated": (3, 0),
+    "nolips": (5, 0),
+    "scipy-lbfgs-kernels": (0, 2),
+    "wirtinger": (4, 1),
+    "reshaped-wirtinger": (5, 1),
+    "projected-bb": (4, 2),
+    "symhals": (3, 1),
+    "symnmf-cd": (2, 2),
+    "dc accuracy=1.0": (4, 0),
+    "dc accuracy=0.1": (1, 0),
+    "dc accuracy=0.01": (0, 0),
+    "dc accuracy=0.001": (2, 1),
     "quartbench kernels": (0, 0),
     "the same as one writes it first": (1, 0),
     "the same, tuned": (4, 0),
@@ -228,6 +246,11 @@ def _artists(axis, series: Series, style: Style) -> list:
         return axis.plot(x, y, marker, color=paint, markersize=3.6, alpha=0.85, markeredgewidth=0, zorder=4)
     if series.kind == "steps":
         return axis.step(x, y, where="post", color=paint, linestyle=dashes, linewidth=1.5, zorder=above)
+    if series.kind == "curve":
+        drawn = axis.plot(x, y, color=paint, linestyle=dashes, linewidth=1.6, marker="o", markersize=3.2, zorder=above)
+        if series.low is not None and len(x):
+            drawn.append(axis.fill_between(x, series.low, series.high, color=paint, alpha=0.1, linewidth=0, zorder=2))
+        return drawn
     if series.kind == "median":
         return axis.plot(x, y, color=paint, linewidth=2.0, zorder=3)
     if series.kind == "theory":

@@ -33,7 +33,10 @@ WIDE = 10.0
 
 @dataclass(frozen=True)
 class Series:
-    """One contender in one panel: a line (with a band in x), steps, points, their median, a fit, a theory, a roof."""
+    """One contender in one panel: a line (with a band in x), steps, points, their median, a fit, a theory, a roof.
+
+    A curve has its points marked and its band in y.
+    """
 
     name: str
     x: np.ndarray

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,7 +53,10 @@ def pick(
 
 @dataclass(frozen=True)
 class Comparison:
-    """Median ratio of costs over the cells that two selections share, at the tightest gap that both always reach."""
+    """Median ratio of costs over the cells that two selections share, at the tightest gap that both always reach.
+
+    There is no gap (NaN) where the problem is not convex.
+    """
 
     ratio: float
     gap: float
@@ -61,7 +65,8 @@ class Comparison:
     keys: list[str]
 
     def __str__(self) -> str:
-        return f"{short(self.first)} against {short(self.second)} at gap {gap_words(self.gap)}"
+        where = f" at gap {gap_words(self.gap)}" if math.isfinite(self.gap) else ""
+        return f"{short(self.first)} against {short(self.second)}{where}"
 
 
 def compare(first: pd.DataFrame, second: pd.DataFrame, unit: str = "iterations") -> Comparison | None:

@@ -1,6 +1,7 @@
 """Which tables does the report hold? One file per question that a reader asks of the runs."""
 
-from .cells import Cell, Table
+from .applications import cluster_table, fit_table, metric_table, outcome_table, price_table
+from .cells import Cell, Table, seconds
 from .comparison import cost_table, pair_table, peer_table
 from .growth import growth_table, rate_table
 from .kernels import kernel_table
@@ -16,15 +17,21 @@ __all__ = [
     "break_even",
     "break_even_table",
     "claim_frame",
+    "cluster_table",
     "cost_table",
     "failure_table",
+    "fit_table",
     "growth_table",
     "kernel_table",
     "leaders",
+    "metric_table",
+    "outcome_table",
     "pair_table",
     "peer_table",
+    "price_table",
     "rate_table",
     "run_table",
+    "seconds",
     "winner_table",
     "winners",
 ]
