@@ -18,6 +18,7 @@ from .newton import Newton
 from .nolips import NoLips
 from .phase import phase, phase_error, spectral_start
 from .problem import Problem
+from .projected_lbfgs import ProjectedLBFGS
 from .results import History, Result, Stage
 from .symnmf import clustering_accuracy, normalised_mutual_information, similarity, symnmf
 
@@ -34,6 +35,7 @@ __all__ = [
     "Newton",
     "NoLips",
     "Problem",
+    "ProjectedLBFGS",
     "Result",
     "Stage",
     "State",

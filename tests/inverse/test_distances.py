@@ -8,6 +8,8 @@ import quartbench as qb
 from quartbench import ProblemError, inverse
 from quartbench.inverse.embeddings import landmark_start, spectral_start
 from quartbench.linalg.banded import Band
+from quartbench.linalg.blocks import BlockFronts
+from quartbench.linalg.dissection import Dissection
 
 
 def cloud(points, share, seed=0, dim=3):
@@ -139,11 +141,42 @@ def test_the_factor_within_a_band_is_that_of_the_products():
     assert np.allclose(problem.gauss_newton_product(x, solved) + shift * mean * solved, v)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["near", "random", "star"])
+def test_a_factor_by_fronts_is_that_within_a_band(dim, kind):
+    truth, edges = cloud(60, 0.1, dim=dim)
+    edges = {"near": near(truth, 6), "random": edges, "star": np.stack([np.zeros(59, int), np.arange(1, 60)], axis=1)}[
+        kind
+    ]
+    points = int(edges.max()) + 1
+    rng = np.random.default_rng(0)
+    s, alpha, beta = rng.standard_normal(dim * len(edges)), rng.random(len(edges)), rng.random(len(edges))
+    v = rng.standard_normal(points * dim)
+    fronts = BlockFronts(Dissection(points, edges), dim)
+    band = Band(points, dim, *np.ascontiguousarray(edges.T))
+    for shift in (1e-3, 1.0):
+        assert np.allclose(fronts.factor(s, alpha, beta, shift).solve(v), band.factor(s, alpha, beta, shift).solve(v))
+
+
 def test_an_indefinite_matrix_has_no_factor():
     truth, edges = cloud(10, 0.8)
-    band = Band(10, 3, *np.ascontiguousarray(edges.T))
     s = (truth[edges[:, 0]] - truth[edges[:, 1]]).ravel()
-    assert band.factor(s, -np.ones(len(edges)), np.zeros(len(edges)), 0.0) is None
+    for made in (Band(10, 3, *np.ascontiguousarray(edges.T)), BlockFronts(Dissection(10, edges), 3)):
+        assert made.factor(s, -np.ones(len(edges)), np.zeros(len(edges)), 0.0) is None
+
+
+def test_fronts_take_the_place_of_a_wide_band():
+    """Two clouds and a few points between them: a band is as wide as a cloud, fronts are not."""
+    truth = inverse.examples.bridge(1000)
+    form = qb.GraphForm(1000, 3, inverse.examples.near_pairs(truth, 20))
+    problem = inverse.Problem(form, form.term_squares(form.image(truth.ravel())))
+    at = problem.misfit.evaluate(problem.cone.euclidean(truth.ravel()))
+    made = problem.misfit.factor(at, 0.0, 1e-3)
+    assert type(made).__name__ == "BlockFactor"
+    v = np.random.default_rng(0).standard_normal(3000)
+    solved = made.solve(v)
+    mean = problem.form.column_squares(np.repeat(8.0, form.terms * 3) * at.image**2).mean()
+    assert np.allclose(problem.gauss_newton_product(at.point, solved) + 1e-3 * mean * solved, v)
 
 
 def test_factors_take_over_on_a_rod():
