@@ -109,6 +109,7 @@ def _graph() -> Iterator[Task]:
     heads, tails = np.array([0, 1]), np.array([1, 2])
     lists = (np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), np.array([0, 0, 1, 1]))
     x, s, bounds = np.ones((3, 3)), np.ones(6), shares(2, 2)
+    yield _task(graph.cut_vertices, *lists[:2])
     yield _task(graph.image, heads, tails, x)
     yield _task(graph.image_parallel, heads, tails, x, bounds)
     yield _task(graph.adjoint, heads, tails, 3, 3, s)

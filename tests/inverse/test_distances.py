@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 import quartbench as qb
@@ -209,6 +211,68 @@ def test_points_behind_loose_points_are_loose():
     assert inverse.loose_points(9, ring, 2).tolist() == list(range(9))
     assert not inverse.loose_points(5, np.stack(np.triu_indices(5, 1), axis=1), 3).size
     assert not inverse.loose_points(3, np.stack(np.triu_indices(3, 1), axis=1), 3).size
+
+
+def complete(points):
+    """Return all pairs among points."""
+    points = np.asarray(points)
+    first, second = np.triu_indices(points.size, 1)
+    return np.stack([points[first], points[second]], axis=1)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_parts_that_share_a_point_turn_about_it(dim):
+    edges = np.concatenate([complete(range(8)), complete(range(7, 13))])
+    assert inverse.hinges(13, edges).tolist() == [7]
+    assert inverse.movable_points(13, edges, dim).tolist() == [8, 9, 10, 11, 12]
+
+
+def test_a_bridge_has_a_hinge_at_either_end():
+    edges = np.concatenate([complete(range(8)), complete(range(8, 14)), [[7, 8]]])
+    assert inverse.hinges(14, edges).tolist() == [7, 8]
+    assert inverse.movable_points(14, edges, 3).tolist() == [8, 9, 10, 11, 12, 13]
+
+
+def test_parts_that_share_a_line_turn_about_it_in_space_but_not_in_the_plane():
+    edges = np.unique(np.concatenate([complete(range(8)), complete(range(6, 12))]), axis=0)
+    assert not inverse.hinges(12, edges).size
+    assert inverse.movable_points(12, edges, 3).tolist() == [8, 9, 10, 11]
+    assert not inverse.movable_points(12, edges, 2).size
+
+
+@given(st.integers(4, 14), st.integers(0, 10**6))
+def test_hinges_are_the_points_without_which_others_are_apart(points, seed):
+    rng = np.random.default_rng(seed)
+    tree = np.array([(int(rng.integers(i)), i) for i in range(1, points)])
+    more = complete(range(points))[rng.random(points * (points - 1) // 2) < 0.1]
+    edges = np.unique(np.concatenate([tree, more]), axis=0)
+    wanted = []
+    for i in range(points):
+        rest = edges[(edges != i).all(axis=1)]
+        kept = np.delete(np.arange(points), i)
+        if inverse.largest_part(points, rest).size < points - 1 and kept.size > 1:
+            wanted.append(i)
+    assert inverse.hinges(points, edges).tolist() == wanted
+
+
+def test_a_cloud_with_enough_distances_is_rigid():
+    truth, edges = cloud(100, 0.2)
+    assert not inverse.movable_points(100, edges, 3).size
+    truth = inverse.examples.box(120, (12.0, 1.0, 1.0))
+    assert not inverse.movable_points(120, near(truth, 14), 3).size
+
+
+def test_parts_that_turn_are_named_with_their_hinges():
+    truth = np.random.default_rng(0).standard_normal((16, 3))
+    edges = np.concatenate([complete(range(9)), complete(range(8, 16))])
+    found = completed(truth, edges, attempts=1)
+    assert found.movable.tolist() in ([9, 10, 11, 12, 13, 14, 15], list(range(8)))
+    assert found.hinges.tolist() == [8]
+    assert "can move together about the hinge at point 8" in found.message
+    plane = np.unique(np.concatenate([complete(range(9)), complete(range(7, 14))]), axis=0)
+    found = completed(truth[:14], plane, attempts=1)
+    assert found.movable.tolist() == [9, 10, 11, 12, 13]
+    assert "points 9, 10, 11, 12, 13 can move together and keep all known distances" in found.message
 
 
 def test_parts_that_no_distance_joins_are_named():
