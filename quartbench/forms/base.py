@@ -60,6 +60,8 @@ class Form:
         Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust.
     factorable : bool
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
+    blind : bool
+        Whether images do not see what ``cone`` leaves out, as those of a graph do not see translations.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
 
@@ -82,6 +84,7 @@ class Form:
     shape: tuple[int, ...]
     dtype: np.dtype = np.dtype(np.float64)
     cone: Cone = Free()
+    blind = False
     rigorous = False
     factorable = False
     bare_metric = "identity"

@@ -151,10 +151,12 @@ def simple_edges(given: Any, points: int) -> np.ndarray:
     if loops.any():
         which = int(np.flatnonzero(loops)[0])
         raise ProblemError(f"edges must join two vertices, found the self-loop {tuple(map(int, edges[which]))}")
-    edges = np.sort(edges.astype(np.int64), axis=1)
-    unique = np.unique(edges, axis=0)
-    if len(unique) != len(edges):
-        raise ProblemError(f"edges must be listed once each, found {len(edges) - len(unique)} repeated")
+    low, high = edges.min(axis=1).astype(np.int64), edges.max(axis=1).astype(np.int64)
+    order = np.lexsort((high, low))
+    unique = np.stack([low[order], high[order]], axis=1)
+    repeated = int((unique[1:] == unique[:-1]).all(axis=1).sum())
+    if repeated:
+        raise ProblemError(f"edges must be listed once each, found {repeated} repeated")
     ends, joined = unique, points
     if len(unique) < points - 1:  # not connected; a file may claim any number of vertices, so only those joined count
         vertices, ends = np.unique(unique, return_inverse=True)

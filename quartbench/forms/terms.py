@@ -290,8 +290,10 @@ class TermForm(Form):
 
     def misfit_product(
         self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, v: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return Mᵀ(αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ) and t, the image of v. One pass where a kind fuses them, else two.
+
+        Where a pass is so cheap that sums of images would take longer, t is None.
 
         With β = 8ω this is F''(x)v for α = 4ω(q − d), and the product with Gauss and Newton's matrix for α = 0.
         """

@@ -28,5 +28,5 @@ class Auto(Method):
         if problem.cone.subspace:
             return METHODS.find("lbfgs")(), "auto took lbfgs: no factor is near, and it takes the fewest passes"
         if not problem.misfit.convex_steps_read and problem.cone.lower_bounds(problem.dim) is not None:
-            return METHODS.find("cd")(), "auto took cd: coordinates of XXᵀ on the orthant are minimised one by one"
+            return METHODS.find("projected-lbfgs")(), "auto took projected-lbfgs: XXᵀ has a metric on the orthant"
         return METHODS.find("dc-accelerated")(), "auto took dc-accelerated: the cone is no subspace"

@@ -44,7 +44,7 @@ def symnmf(
     start : "random" or array
         Uniform in [0, 2√(mean(M)/rank)], for which XXᵀ is of the size of M; or a point.
     method : str, Method or class
-        ``auto`` is ``cd``: DC with one sweep of coordinate descent a step, extrapolated.
+        ``auto`` is ``projected-lbfgs``: L-BFGS on the entries that are free, in a metric of the rows of X.
     restarts : int
         Further runs from other random starts; the best is returned.
     tol, max_iter, seed, callback
