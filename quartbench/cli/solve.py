@@ -29,7 +29,19 @@ Examples:
 """
 
 #: What is printed of a result, besides its solver and metric.
-SHOWN = ("status", "message", "fun", "lower_bound", "gap", "nit", "passes", "setup_time", "solve_time")
+SHOWN = (
+    "status",
+    "message",
+    "fun",
+    "lower_bound",
+    "gap",
+    "nit",
+    "passes",
+    "rounds",
+    "bytes",
+    "setup_time",
+    "solve_time",
+)
 
 
 @click.command(epilog=EXAMPLES)
@@ -117,6 +129,11 @@ def _write_point(x: Any, out: Path) -> None:
         raise click.ClickException(f"cannot write {out}: {error.strerror}") from error
 
 
+def _traffic(record: dict[str, Any]) -> str:
+    """Return what went to the workers of a cluster, in words; nothing where the rows are here."""
+    return f", {record['rounds']} rounds of {record['bytes'] / 1e6:.3g} MB in all" if record["rounds"] else ""
+
+
 def _table(problem: Problem, record: dict[str, Any]) -> Table:
     form = problem.form
     colour = "green" if record["status"] in ("converged", "trivial") else "yellow"
@@ -126,7 +143,7 @@ def _table(problem: Problem, record: dict[str, Any]) -> Table:
         "status": f"[{colour}]{record['status']}[/]: {escape(record['message'])}",
         "f(x)": f"{record['fun']:.12g}",
         "certified": f"f* ≥ {record['lower_bound']:.12g}, relative gap {record['gap']:.2e}",
-        "work": f"{record['nit']} iterations, {record['passes']} passes",
+        "work": f"{record['nit']} iterations, {record['passes']} passes" + _traffic(record),
         "time": f"set-up {time_words(record['setup_time'])}, solve {time_words(record['solve_time'])}",
     }
     return fact_table(facts.items())

@@ -53,6 +53,8 @@ class DaskForm(BlockForm):
         How often sums of all blocks were waited for; what was sent to each block and came back from it.
     """
 
+    remote = True
+
     def __init__(self, source: Any, client: Any, rank: int = 1, timeout: float = 900.0) -> None:
         super().__init__()
         self.rank = whole_number(rank, "rank")

@@ -60,6 +60,8 @@ class Form:
         Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust.
     factorable : bool
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
+    remote : bool
+        Whether the rows are elsewhere, so that ``rounds`` and ``bytes`` count.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
     """
@@ -73,6 +75,7 @@ class Form:
     cone: Cone = Free()
     rigorous = False
     factorable = False
+    remote = False
     bare_metric = "identity"
 
     def __init__(self) -> None:

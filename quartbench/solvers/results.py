@@ -28,12 +28,17 @@ class History:
         The step length that led to it.
     restart : array of bool
         Whether the method restarted there.
+    rounds, bytes : arrays of int
+        How often, and how much, was sent to workers that have the rows, and back; 0 where they are here.
     """
 
-    COLUMNS = ("iteration", "passes", "seconds", "value", "gap", "step", "restart")
+    COLUMNS = ("iteration", "passes", "seconds", "value", "gap", "step", "restart", "rounds", "bytes")
 
-    def __init__(self, passes, seconds, values, lower, f_scale, steps, restarts) -> None:
-        """Make the columns of iterates whose ``values`` and bound ``lower`` are in units of ``f_scale``."""
+    def __init__(self, passes, seconds, values, lower, f_scale, steps, restarts, traffic=()) -> None:
+        """Make the columns of iterates whose ``values`` and bound ``lower`` are in units of ``f_scale``.
+
+        ``traffic`` is (rounds, bytes) for each, or empty where there are none.
+        """
         self.iteration = np.arange(len(values))
         self.passes = np.asarray(passes, dtype=np.int64)
         self.seconds = np.asarray(seconds, dtype=float)
@@ -47,6 +52,10 @@ class History:
             self.gap[descending] = np.maximum(lower / values[descending] - 1.0, estimated_gap(-1.0, -1.0))
         self.step = np.asarray(steps, dtype=float)
         self.restart = np.asarray(restarts, dtype=bool)
+        sent = (
+            np.array(traffic, dtype=np.int64).reshape(-1, 2) if len(traffic) else np.zeros((len(values), 2), np.int64)
+        )
+        self.rounds, self.bytes = sent.T
 
     def __len__(self) -> int:
         return len(self.iteration)
@@ -89,6 +98,8 @@ class Result(OptimizeResult):
     message : str
     nit, passes : int
         Iterations, and passes of the method.
+    rounds, bytes : int
+        How often, and how much, the method sent to workers that have the rows, and back.
     setup_time, solve_time : float
         Seconds to make the metric, and on the clock of the iterations.
     history : History
@@ -159,6 +170,8 @@ def ended(
         message="; ".join(filter(None, (MESSAGES[status].format(**words), reason))),
         nit=nit,
         passes=passes,
+        rounds=int(history.rounds[-1]) if len(history) else 0,
+        bytes=int(history.bytes[-1]) if len(history) else 0,
         setup_time=setup_time,
         solve_time=seconds,
         history=history,

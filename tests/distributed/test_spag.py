@@ -134,6 +134,9 @@ def test_a_step_is_one_round_on_a_cluster():
         assert rounds[-1][0] <= 7  # five points, and a step or two that were taken again
         found = qb.solve(problem, SPAG(0.1))
     assert found.success
+    assert found.rounds == found.passes == found.history.rounds[-1]
+    assert (np.diff(found.history.bytes) > 0).all()
+    assert found.history.to_frame()[["rounds", "bytes"]].iloc[-1].tolist() == [found.rounds, found.bytes]
     assert "relative smoothness between" in found.message
     assert found.fun == pytest.approx(qb.solve(qb.Problem(qb.StackedForm(rows), c), rel_gap=1e-9).fun, rel=1e-6)
 
