@@ -6,7 +6,7 @@ from quartbench.runtime import configure
 
 configure()  # before anything is compiled, or a thread started
 
-from quartbench import instances, inverse  # noqa: E402
+from quartbench import distributed, instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
 from quartbench.distributed import DaskForm, DiskForm  # noqa: E402
 from quartbench.errors import LostError, ProblemError  # noqa: E402
@@ -87,6 +87,7 @@ __all__ = [
     "__version__",
     "certify",
     "coherence",
+    "distributed",
     "effective_resistance",
     "instances",
     "inverse",

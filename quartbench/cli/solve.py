@@ -31,7 +31,19 @@ Examples:
 """
 
 #: What is printed of a result, besides its solver and metric.
-SHOWN = ("status", "message", "fun", "lower_bound", "gap", "nit", "passes", "setup_time", "solve_time")
+SHOWN = (
+    "status",
+    "message",
+    "fun",
+    "lower_bound",
+    "gap",
+    "nit",
+    "passes",
+    "rounds",
+    "bytes",
+    "setup_time",
+    "solve_time",
+)
 
 #: Numbers of the point that are printed; --out writes all.
 ENTRIES = 8
@@ -134,6 +146,11 @@ def _write_point(x: np.ndarray, out: Path) -> None:
         raise click.ClickException(f"cannot write {out}: {error.strerror}") from error
 
 
+def _traffic(record: dict[str, Any]) -> str:
+    """Return what went to the workers of a cluster, in words; nothing where the rows are here."""
+    return f", {record['rounds']} rounds of {record['bytes'] / 1e6:.3g} MB in all" if record["rounds"] else ""
+
+
 def _listed(x: np.ndarray) -> list:
     """Return the point as lists, complex numbers as [real, imaginary]."""
     return (x.view(float).reshape(*x.shape, 2) if x.dtype.kind == "c" else x).tolist()
@@ -155,7 +172,7 @@ def _table(problem: Problem, record: dict[str, Any], x: np.ndarray) -> Table:
         "f(x)": f"{record['fun']:.12g}",
         "certified": f"f* ≥ {record['lower_bound']:.12g}, relative gap {record['gap']:.2e}",
         "x": _shown(x),
-        "work": f"{record['nit']} iterations, {record['passes']} passes",
+        "work": f"{record['nit']} iterations, {record['passes']} passes" + _traffic(record),
         "time": f"set-up {time_words(record['setup_time'])}, solve {time_words(record['solve_time'])}",
     }
     return fact_table(facts.items())

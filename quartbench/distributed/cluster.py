@@ -63,6 +63,8 @@ class DaskForm(BlockForm):
     True
     """
 
+    remote = True
+
     def __init__(self, source: Any, client: Any, rank: int = 1, timeout: float = 900.0) -> None:
         super().__init__()
         self.rank = whole_number(rank, "rank")

@@ -62,6 +62,8 @@ class Form:
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
     blind : bool
         Whether images do not see what ``cone`` leaves out, as those of a graph do not see translations.
+    remote : bool
+        Whether the rows are elsewhere, so that ``rounds`` and ``bytes`` count.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
 
@@ -87,6 +89,7 @@ class Form:
     blind = False
     rigorous = False
     factorable = False
+    remote = False
     bare_metric = "identity"
 
     def __init__(self) -> None:

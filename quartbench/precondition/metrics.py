@@ -6,6 +6,7 @@
 | uniform | B⁽⁰⁾ = m^{−½}ΣBᵢ | one factor |
 | lewis | B* = B(τ*) | a few sweeps |
 | diagonal | diag(B⁽⁰⁾) | one pass; for cones that need a diagonal metric |
+| sampled | B⁽⁰⁾ of a sample of the terms | one factor of the sample; uniform where there are too few terms for one |
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     ----------
     form : Form
         On one without terms, as ``GramForm`` is, every name gives the Euclidean metric.
-    name : {"identity", "uniform", "lewis", "diagonal"}
+    name : {"identity", "uniform", "lewis", "diagonal", "sampled"}
     **options
         For "uniform": ``precision="single"``, which halves the time of the factor. For "lewis":
         those of :func:`lewis_weights` (``method``, ``eps``, ``sketch``, …).
@@ -85,11 +86,18 @@ def _diagonal(form: TermForm) -> Metric:
     return Diagonal(form.gram_diagonal() * form.terms**-0.5).declared(bounds=form.bounds)
 
 
+def _sampled(form: TermForm) -> Metric:
+    """B⁽⁰⁾ of a sample of the terms, for many of them; uniform where few, or uneven, terms leave no sample."""
+    made = form.sampled(-np.inf)
+    return _uniform(form) if made is None else made
+
+
 METRICS: dict[str, Callable[..., Metric]] = {
     "identity": _identity,
     "uniform": _uniform,
     "lewis": _lewis,
     "diagonal": _diagonal,
+    "sampled": _sampled,
 }
 
 

@@ -147,6 +147,7 @@ class Run:
         self.unscaled = problem.on(problem.form.twin())
         self.passes, self.seconds = array("q"), array("d")
         self.values, self.steps, self.restarts = array("d"), array("d"), array("b")
+        self.traffic: list[tuple[int, int]] = []
         self.best: Iterate | None = None
         # What is believed: the best point so far, its value, the largest estimate of a lower bound, and their gap.
         self.judged_point: np.ndarray | None = None
@@ -232,6 +233,8 @@ class Run:
             add_value(value)
             add_step(step)
             add_restart(restart)
+            if form.remote:
+                self.traffic.append((form.rounds, form.bytes))
             if reason:
                 self.reason = reason
             if value <= best_value + TIE * abs(best_value):
@@ -377,7 +380,7 @@ class Run:
             self.proved = self.proved._replace(value=self.unscaled.value(self.x))
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.
         columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
-        rows = min(map(len, columns))
+        rows = min(map(len, (*columns, self.traffic) if self.traffic else columns))
         lower = self.proved.lower_bound / self.f_scale
         passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
         return ended(
@@ -386,7 +389,7 @@ class Run:
             self.proved.value,
             self.proved.lower_bound,
             status,
-            History(passes, seconds, values, lower, self.f_scale, steps, restarts),
+            History(passes, seconds, values, lower, self.f_scale, steps, restarts, self.traffic[:rows]),
             rel_gap=self.limits.rel_gap,
             gap=self.proved.gap,
             setup_time=setup_time,

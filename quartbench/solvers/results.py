@@ -39,6 +39,8 @@ class History:
         The step length that led to it.
     restart : array of bool
         Whether the method restarted there.
+    rounds, bytes : arrays of int
+        How often, and how much, was sent to workers that have the rows, and back; 0 where they are here.
 
     Examples
     --------
@@ -47,7 +49,7 @@ class History:
     (9, True, True)
     """
 
-    COLUMNS = ("iteration", "passes", "seconds", "value", "gap", "step", "restart")
+    COLUMNS = ("iteration", "passes", "seconds", "value", "gap", "step", "restart", "rounds", "bytes")
 
     iteration: np.ndarray
     passes: np.ndarray
@@ -56,9 +58,14 @@ class History:
     gap: np.ndarray
     step: np.ndarray
     restart: np.ndarray
+    rounds: np.ndarray
+    bytes: np.ndarray
 
-    def __init__(self, passes, seconds, values, lower, f_scale, steps, restarts) -> None:
-        """Make the columns of iterates whose ``values`` and bound ``lower`` are in units of ``f_scale``."""
+    def __init__(self, passes, seconds, values, lower, f_scale, steps, restarts, traffic=()) -> None:
+        """Make the columns of iterates whose ``values`` and bound ``lower`` are in units of ``f_scale``.
+
+        ``traffic`` is (rounds, bytes) for each, or empty where there are none.
+        """
         self.iteration = np.arange(len(values))
         self.passes = np.asarray(passes, dtype=np.int64)
         self.seconds = np.asarray(seconds, dtype=float)
@@ -72,6 +79,10 @@ class History:
             self.gap[descending] = np.maximum(lower / values[descending] - 1.0, estimated_gap(-1.0, -1.0))
         self.step = np.asarray(steps, dtype=float)
         self.restart = np.asarray(restarts, dtype=bool)
+        sent = (
+            np.array(traffic, dtype=np.int64).reshape(-1, 2) if len(traffic) else np.zeros((len(values), 2), np.int64)
+        )
+        self.rounds, self.bytes = sent.T
 
     @classmethod
     def later(cls, make: Callable[..., History], *arguments: Any) -> History:
@@ -118,7 +129,13 @@ class History:
         """Return the history of columns by name, as ``to_json`` of a result keeps them."""
         made = cls.__new__(cls)
         for name in cls.COLUMNS:
-            kind = {"iteration": np.int64, "passes": np.int64, "restart": bool}.get(name, float)
+            kind = {
+                "iteration": np.int64,
+                "passes": np.int64,
+                "restart": bool,
+                "rounds": np.int64,
+                "bytes": np.int64,
+            }.get(name, float)
             setattr(made, name, np.asarray(columns[name], dtype=kind))
         return made
 
@@ -144,6 +161,8 @@ class Result(OptimizeResult):
     message : str
     nit, passes : int
         Iterations, and passes of the method.
+    rounds, bytes : int
+        How often, and how much, the method sent to workers that have the rows, and back.
     setup_time, solve_time : float
         Seconds to make the metric, and on the clock of the iterations.
     history : History
@@ -171,6 +190,8 @@ class Result(OptimizeResult):
     message: str
     nit: int
     passes: int
+    rounds: int
+    bytes: int
     setup_time: float
     solve_time: float
     history: History
@@ -221,7 +242,7 @@ class Result(OptimizeResult):
 
 #: What of a result is a number that may be infinite, and all that is kept of it in JSON beside x and history.
 NUMBERS = ("fun", "gap", "lower_bound", "setup_time", "solve_time")
-RECORDED = (*NUMBERS, "status", "success", "message", "nit", "passes", "solver", "metric")
+RECORDED = (*NUMBERS, "status", "success", "message", "nit", "passes", "rounds", "bytes", "solver", "metric")
 
 
 def _reals(x: np.ndarray) -> list[float]:
@@ -303,6 +324,7 @@ def ended(
     """
     nit = max(len(history) - 1, 0) if nit is None else nit
     passes, seconds = spent or ((int(history.passes[-1]), float(history.seconds[-1])) if len(history) else (0, 0.0))
+    rounds, sent = (int(history.rounds[-1]), int(history.bytes[-1])) if form.remote and len(history) else (0, 0)
     words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
     return Result(
         x=form.native(x),
@@ -314,6 +336,8 @@ def ended(
         message="; ".join(filter(None, (MESSAGES[status].format(**words), reason))),
         nit=nit,
         passes=passes,
+        rounds=rounds,
+        bytes=sent,
         setup_time=setup_time,
         solve_time=seconds,
         history=history,

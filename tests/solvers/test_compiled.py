@@ -56,7 +56,7 @@ def test_it_finds_what_the_driver_finds(m, n, rank, cone, calls):
         assert history.passes[-1] == small.passes
         assert history.seconds[-1] == small.solve_time
         assert (np.diff(history.value) <= 1e-14 * abs(small.fun)).all()
-        assert history.to_frame().shape == (small.nit + 1, 7)
+        assert history.to_frame().shape == (small.nit + 1, 9)
 
 
 def test_what_a_caller_asks_of_the_driver_keeps_it_from_being_used(calls):

@@ -12,7 +12,7 @@ from quartbench.solvers import Iterate, Solver, driver, many, prepared, solvers
 ROWS = np.random.default_rng(0).standard_normal((400, 60)) * np.geomspace(1e-3, 1.0, 60)
 PROBLEM = qb.Problem(qb.StackedForm(ROWS), np.random.default_rng(1).standard_normal(60))
 
-OWN = [name for name, cls in solvers().items() if not cls.peer]
+OWN = [name for name, cls in solvers().items() if not cls.peer and cls.__module__.startswith("quartbench.solvers")]
 PEERS = [name for name, cls in solvers().items() if cls.peer]
 
 
