@@ -52,13 +52,14 @@ fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (AR
 SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench Large,--skip-existing)
 
 # asv looks for a Python of the running version on PATH: ours comes first, as a shim of that name may not run.
-bench: $(ALL) ## measure the last commit with asv and write its pages to .asv/html
+bench: $(ALL) ## measure the last commit with asv, and draw what all commits gave: .asv/history.html
 	@git rev-parse -q --verify HEAD >/dev/null || { echo "bench: asv measures commits, there is none here" >&2; exit 1; }
 	@echo "bench: measuring commit $$(git rev-parse --short HEAD) with asv (uncommitted changes are not measured)"
+	@echo "bench: how long it takes: $$($(RUN) -m quartbench history --expect)"
 	@[ -f "$$HOME/.asv-machine.json" ] || $(RUN) -m asv machine --yes >/dev/null
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(RUN) -m asv run $(SKIP) $(ARGS) 'HEAD^!'
-	@$(RUN) -m asv publish
-	@echo "bench: look at the pages with $(RUN) -m asv preview"
+	@$(RUN) -m quartbench history
+	@echo "bench: asv's own pages, which need the internet: $(RUN) -m asv publish, then $(RUN) -m asv preview"
 
 gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' for others), and fail on a regression
 	@$(VENV)/bin/quartbench gate $(ARGS)

@@ -1,50 +1,17 @@
 """The page in a browser: no error, its figures show, its tables sort and filter, its legends toggle, it prints."""
 
 import base64
-import os
 import re
-import shutil
-from contextlib import contextmanager
 
 import pytest
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-
-
-@contextmanager
-def opened():
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,1000",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+from tests.browser import opened
 
 
 @pytest.fixture(scope="module")
 def page(report):
     """Return a browser with the page open, one for all tests; each leaves the page as it found it."""
-    if BROWSER is None or DRIVER is None:
-        missing = "chromium" if BROWSER is None else "chromedriver"
-        reason = f"no {missing} here (Debian: apt-get install chromium chromium-driver)"
-        if os.environ.get("CI"):
-            pytest.fail(f"CI is set, so the page must be tested: {reason}")
-        pytest.skip(reason)
-    with opened() as driver:
-        driver.get(report.page.as_uri())
+    with opened(report.page) as driver:
         yield driver
 
 

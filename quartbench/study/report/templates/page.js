@@ -28,7 +28,7 @@
     if (!hidden.delete(name)) hidden.add(name);
     show();
   }));
-  note.querySelector("button").addEventListener("click", () => { hidden.clear(); show(); });
+  note?.querySelector("button").addEventListener("click", () => { hidden.clear(); show(); });
 
   // Claims by verdict.
   all(".verdict-filter button").forEach((button) => button.addEventListener("click", () => {
