@@ -77,8 +77,6 @@ def history(results: Path | None, out: Path | None, bench: tuple[str, ...], expe
 
 def _expected(seconds: float | None) -> str:
     if seconds is None:
-        return (
-            "nothing is measured here yet: 1900 series, by an estimate half an hour, and minutes to build and compile"
-        )
+        return "nothing measured here yet: 1900 series, by an estimate half an hour, and minutes to build and compile"
     minutes = max(round(seconds / 60), 1)
     return f"the last commit took {minutes} minute{'s' if minutes != 1 else ''}, its build included"

@@ -84,7 +84,8 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
     q : array of shape (n,)
     """
     n = len(q)
-    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    diagonal = np.diag(matrix)
+    roots = np.sqrt(np.maximum(diagonal, max(ROUNDING * diagonal.max(), np.finfo(float).tiny)))  # some may be zero
     scaled = np.tril(matrix) / roots / roots[:, None]
     try:
         lower = scipy.linalg.cholesky(scaled + np.tril(scaled, -1).T + n * ROUNDING * np.eye(n), lower=True)
@@ -168,7 +169,8 @@ def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np
     """
     n = len(r)
     signs = np.where(np.arange(n) == 0, 1.0, -1.0)
-    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    diagonal = np.diag(matrix)
+    roots = np.sqrt(np.maximum(diagonal, max(ROUNDING * diagonal.max(), np.finfo(float).tiny)))  # some may be zero
     normal = signs * (point + e)
     square = float(normal @ normal)
     if not square > 0.0:

@@ -50,6 +50,14 @@ def test_inside_it_is_that_of_the_whole_space_and_in_the_polar_cone_zero():
     np.testing.assert_array_equal(second_order_minimiser(np.eye(3), np.array([-2.0, 1.0, 0.0])), np.zeros(3))
 
 
+def test_a_coordinate_without_curvature_is_moved_to_the_boundary():
+    x = second_order_minimiser(np.diag([1.0, 1.0, 0.0]), np.array([3.0, 1.0, 1.0]))
+    assert np.isfinite(x).all()
+    assert abs(depth(x)) <= 1e-6 * np.linalg.norm(x)
+    rest = second_order_minimiser(np.diag([1.0, 1.0, 0.0]), np.array([1.0, 3.0, 0.0]))
+    np.testing.assert_allclose(rest, [2.0, 2.0, 0.0], atol=1e-6)
+
+
 def test_a_matrix_that_is_not_definite_has_none():
     assert second_order_minimiser(np.diag([1.0, -1.0]), np.ones(2)) is None
 
