@@ -31,6 +31,9 @@ from .timing import equal_threads
 REFERENCES = ("homnewton", "homnewton-cg", "auto", "accel-homgd")
 REFERENCE_GAP, REFERENCE_ENOUGH, REFERENCE_SECONDS = 1e-12, 1e-11, 30.0
 
+#: Searches for the least and for the largest √ρ/‖x‖² each.
+KAPPA_STARTS = 4
+
 #: Points of a trace that are kept.
 TRACE = 400
 
@@ -43,7 +46,7 @@ WEAKER = 3.0
 #: What a run leaves that has nothing to show.
 NOTHING: dict[str, Any] = {
     "success": False,
-    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound"), math.nan),
+    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound", "kappa_measured"), math.nan),
     **dict.fromkeys(("nit", "passes", "sweeps"), 0),
     **dict.fromkeys(("setup_seconds", "solve_seconds", "wall_seconds"), math.nan),
     **{f"trace_{name}": [] for name in ("iteration", "passes", "seconds", "value", "gap", "restart")},
@@ -132,6 +135,7 @@ class Bench:
         self.optimum: float | None = self.problem.optimum
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}
+        self.kappas: dict[str, float] = {}
         self.judge: Any = None
         self.fingerprint = fingerprint(self.problem)
         self.identity = identity
@@ -165,6 +169,13 @@ class Bench:
             self.bounds[name] = (made.sweeps, math.nan if found is None else float(found.kappa))
         sweeps, kappa = self.bounds.get(name, (0, math.nan))
         return {"sweeps": sweeps, "kappa_bound": kappa}
+
+    def _kappa(self, name: str) -> float:
+        """Return the measured κ of a metric by name: a lower estimate, off the record, once a problem."""
+        if name not in self.kappas and name in precondition.METRICS:
+            form = self.problem.form.scaled(1.0)
+            self.kappas[name] = precondition.measured_kappa(form, precondition.metric(form, name), starts=KAPPA_STARTS)
+        return self.kappas.get(name, math.nan)
 
     # The run ----------------------------------------------------------------------------------------------------------
 
@@ -201,6 +212,7 @@ class Bench:
             "wall_seconds": wall,
             **thinned(result),
             **self._metric_facts(result.metric, request["bounds"]),
+            "kappa_measured": self._kappa(result.metric) if request["kappa"] else math.nan,
         }
         if result.status == "trivial":
             return row

@@ -2,6 +2,7 @@
 
 from .cells import Cell, Table
 from .comparison import cost_table, pair_table, peer_table
+from .conditioning import kappa_table
 from .growth import growth_table, rate_table
 from .kernels import kernel_table
 from .payoff import BreakEven, break_even, break_even_table
@@ -19,6 +20,7 @@ __all__ = [
     "cost_table",
     "failure_table",
     "growth_table",
+    "kappa_table",
     "kernel_table",
     "leaders",
     "pair_table",
