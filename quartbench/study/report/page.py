@@ -19,9 +19,9 @@ from quartbench.study import costs, store, summary
 
 from . import draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import PAPER, Figure, figures
+from .figures import CURVES, PAPER, Figure, figures
 from .growth import SCALING
-from .words import ranges, short, slug
+from .words import ranges, short, slug, typeset
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -157,7 +157,13 @@ class Content:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "plain": _plain}
+        environment.filters |= {
+            "slug": slug,
+            "short": short,
+            "rows_of": self._rows_of,
+            "plain": _plain,
+            "typeset": typeset,
+        }
         return environment
 
     def _rows_of(self, keys: list[str]) -> str:
@@ -184,6 +190,7 @@ class Content:
             "kappa_table": tables.kappa_table(self.runs),
             "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
             "growth_table": tables.growth_table(self.runs),
+            "curves": [shown for name, shown in by_name.items() if name.startswith(CURVES)],
             "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],
             "comparison_tables": _present(
                 tables.peer_table(self.runs),
