@@ -1,10 +1,10 @@
-"""Docstrings as the reference shows them: bars are no markup, and "ERRATA n" leads to its place."""
+"""Docstrings as the reference shows them: bars are no markup, and "errata n" leads to its place."""
 
 import re
 
 #: Literals, examples and fields stay as they are.
 LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
-CITED = re.compile(r"\bERRATA((?:,? (?:and )?\d+)+)")
+CITED = re.compile(r"\b(ERRATA|errata)((?:,? (?:and )?\d+)+)")
 
 
 def readable(_app, _what, _name, _object, _options, lines):
@@ -19,7 +19,7 @@ def readable(_app, _what, _name, _object, _options, lines):
 
 
 def _cite(match):
-    return "ERRATA" + re.sub(r"\d+", r":ref:`\g<0> <errata-\g<0>>`", match.group(1))
+    return match.group(1) + re.sub(r"\d+", r":ref:`\g<0> <errata-\g<0>>`", match.group(2))
 
 
 def setup(app):

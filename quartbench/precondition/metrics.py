@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -22,7 +21,8 @@ from quartbench.cones import Cone
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.forms import Form, TermForm
 from quartbench.forms.leverage import weighted_bounds
-from quartbench.metrics import Diagonal, Identity, Metric
+from quartbench.metrics import Bounds, Diagonal, Identity, Metric
+from quartbench.runtime.stopwatch import Stopwatch
 
 from .leverage import require_terms
 from .lewis import lewis_weights
@@ -52,9 +52,9 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
-    start = time.perf_counter()
-    made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
-    return made.declared(name=name, setup_seconds=time.perf_counter() - start)
+    with Stopwatch() as watch:
+        made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
+    return made.declared(name=name, setup_seconds=watch.seconds)
 
 
 def automatic_metric(form: Form, cone: Cone) -> str:
@@ -167,15 +167,19 @@ def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description
         As for :func:`lewis_weights`.
     """
     require_terms(form)
-    start = time.perf_counter()
-    identity = _summary(metric(form, "identity"), start, 0)
-    start = time.perf_counter()
-    base = metric(form, "uniform")
-    traces = form.traces(base)
-    uniform = _summary(base.declared(bounds=weighted_bounds(form, base, traces)), start, 1)
-    start = time.perf_counter()
-    weights = lewis_weights(form, method=method, eps=eps)
-    lewis = _summary(weights.metric, start, weights.sweeps)
+    with Stopwatch() as watch:
+        base = metric(form, "identity")
+        bounds = base.bounds
+    identity = _summary("identity", bounds, 0, watch)
+    with Stopwatch() as watch:
+        base = metric(form, "uniform")
+        traces = form.traces(base)
+        bounds = weighted_bounds(form, base, traces)
+    uniform = _summary("uniform", bounds, 1, watch)
+    with Stopwatch() as watch:
+        weights = lewis_weights(form, method=method, eps=eps)
+        bounds = weights.metric.bounds
+    lewis = _summary("lewis", bounds, weights.sweeps, watch)
     return Description(
         terms=form.terms,
         dim=form.dim,
@@ -189,6 +193,5 @@ def describe(form: Form, method: str = "auto", eps: float = 0.01) -> Description
     )
 
 
-def _summary(made: Metric, start: float, sweeps: int) -> MetricSummary:
-    alpha, beta = made.bounds
-    return MetricSummary(made.name, alpha, beta, beta / alpha, sweeps, time.perf_counter() - start)
+def _summary(name: str, bounds: Bounds, sweeps: int, watch: Stopwatch) -> MetricSummary:
+    return MetricSummary(name, bounds.alpha, bounds.beta, bounds.kappa, sweeps, watch.seconds)

@@ -10,7 +10,6 @@ import math
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
+from quartbench.runtime.stopwatch import Stopwatch
 
 from .compiled import REPRESENTABLE, Compiled
 from .contract import Iterate, Solver, choice
@@ -233,9 +233,9 @@ class Prepared:
                 try:
                     metric = self._metric(limited)
                     self.cone.require_metric(metric)
-                    started = perf_counter()
-                    self.method = self.method.planned(limited, metric, self.rel_gap)
-                    self.setup_time += perf_counter() - started
+                    with Stopwatch() as watch:
+                        self.method = self.method.planned(limited, metric, self.rel_gap)
+                    self.setup_time += watch.seconds
                 except SpentError:
                     self.method, self.setup_time = Unprepared(self.method), budget.elapsed
                     metric = precondition.metric(scaled.form.twin(), "identity")
@@ -248,15 +248,15 @@ class Prepared:
         return self.problem(point if point.any() else self.cone.euclidean(np.ones(self.form.dim)))
 
     def _metric(self, problem: Problem) -> Metric:
-        """Return the metric for a normalised problem, and note the seconds it took."""
+        """Return the metric for a normalised problem, and note the seconds it took, loading of kernels aside."""
         form, given = problem.form, self._given
         if isinstance(given, str):
-            started = perf_counter()
-            if given == "auto":
-                made = self.method.choose_metric(problem, self.rel_gap)
-            else:
-                made = precondition.metric(form, given)
-            self.setup_time = perf_counter() - started
+            with Stopwatch() as watch:
+                if given == "auto":
+                    made = self.method.choose_metric(problem, self.rel_gap)
+                else:
+                    made = precondition.metric(form, given)
+            self.setup_time = watch.seconds
             return made
         self.setup_time = given.setup_seconds
         if not given.declares_bounds:

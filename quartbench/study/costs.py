@@ -18,7 +18,7 @@ UNITS = {"iterations": "trace_iteration", "passes": "trace_passes", "seconds": "
 CELL = ["group", "instance", "seed"]
 
 #: How the names of groups begin that are no races: their runs show how a cost grows, or how a gap falls.
-NO_RACES = ("scaling-", "rates", "fixed-steps")
+NO_RACES = ("scaling-", "rates", "fixed-steps", "conditioning")
 
 #: Statuses of runs that left nothing to compare.
 BROKEN = ("failed", "timeout")
@@ -168,6 +168,15 @@ def block(costs: pd.DataFrame) -> pd.DataFrame:
         if rows.sum() * len(columns) > best.size:
             best = costs.loc[rows, columns]
     return best
+
+
+def noise(runs: pd.DataFrame) -> float:
+    """Return by how much the slowest repeat of a run is slower than its fastest, in the median; 0 without repeats."""
+    seconds = (runs.setup_seconds + runs.solve_seconds).where(~runs.status.isin([*BROKEN, TRIVIAL]))
+    cells = seconds.groupby([runs[name] for name in [*CELL, "contender", "rel_gap"]], sort=False)
+    spread = (cells.max() / cells.min() - 1.0)[cells.count() > 1]
+    spread = spread[np.isfinite(spread)]
+    return float(spread.median()) if len(spread) else 0.0
 
 
 def ratio(above: float, below: float) -> float:

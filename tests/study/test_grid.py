@@ -118,6 +118,24 @@ def test_full_holds_all_the_others():
         assert {group.name for group in grid.read_study(name).groups} <= groups
 
 
+def test_a_study_says_what_it_left_out(tmp_path):
+    study = grid.read_study(written(tmp_path, 'notes = ["no tests with mice"]\n' + MINE))
+    assert study.notes == ("no tests with mice",)
+    for wrong in ('notes = "words"\n', "notes = [1]\n"):
+        with pytest.raises(ProblemError, match="notes"):
+            grid.read_study(written(tmp_path, wrong + MINE))
+
+
+def test_kappa_is_measured_where_a_group_asks_for_it_and_other_keys_stay(tmp_path):
+    plain = grid.cells(grid.read_study(written(tmp_path, MINE)), 2)
+    asked = grid.cells(grid.read_study(written(tmp_path, "kappa = true\n" + MINE)), 2)
+    assert not any(cell.kappa for cell in plain)
+    assert all(cell.kappa for cell in asked)
+    assert {cell.key(0) for cell in plain}.isdisjoint(cell.key(0) for cell in asked)
+    with pytest.raises(ProblemError, match="kappa must be true or false"):
+        grid.read_study(written(tmp_path, "kappa = 1\n" + MINE))
+
+
 def test_shipped_studies_leave_out_what_is_not_installed(tmp_path):
     text = MINE.replace('"homgd"', '"homgd", "not-here"')
     study = grid.reading._study(Path(written(tmp_path, text)), lenient=True)

@@ -39,7 +39,22 @@ FIXED = {
     "accel-homgd restart=none step=fixed · identity": (3, 2),
     "accel-homgd · uniform": (1, 1),
     "accel-homgd · lewis": (3, 0),
-    "bregman · identity": (6, 2),
+    "gd step=fixed · identity": (6, 3),
+    "bregman · identity": (2, 0),
+    "bregman step=fixed · identity": (2, 2),
+    "bregman kernel=quartic+quadratic · identity": (4, 1),
+    "bregman kernel=quartic+quadratic step=fixed · identity": (4, 2),
+    "abpg · identity": (1, 2),
+    "bregman · uniform": (0, 0),
+    "bregman · lewis": (0, 1),
+    "bregman step=fixed · uniform": (0, 2),
+    "bregman step=fixed · lewis": (0, 3),
+    "bregman kernel=quartic+quadratic · uniform": (3, 0),
+    "bregman kernel=quartic+quadratic · lewis": (3, 1),
+    "bregman kernel=quartic+quadratic step=fixed · uniform": (3, 2),
+    "bregman kernel=quartic+quadratic step=fixed · lewis": (3, 3),
+    "abpg · uniform": (5, 0),
+    "abpg · lewis": (5, 1),
     "auto": (1, 0),
     "accel-homgd": (0, 0),
     "homcg": (2, 0),
@@ -71,6 +86,8 @@ FIXED = {
     "dc accuracy=0.1": (1, 0),
     "dc accuracy=0.01": (0, 0),
     "dc accuracy=0.001": (2, 1),
+    "clarabel tolerance=1e-11": (6, 1),
+    "clarabel tolerance=1e-07": (6, 2),
     "quartbench kernels": (0, 0),
     "the same as one writes it first": (1, 0),
     "the same, tuned": (4, 0),
@@ -279,6 +296,7 @@ def _for_page(text: str, prefix: str, label: str) -> str:
     text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"-?\d+\.\d{2,}", _rounded, tag.group()), text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"σ_(min|max)([^<]*)", r'σ<tspan dy="2" font-size="75%">\1</tspan><tspan dy="-2">\2</tspan>', text)
     text = text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     return re.sub(r"\n\s*", "\n", text).strip()
 

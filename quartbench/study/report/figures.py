@@ -14,7 +14,7 @@ from quartbench.study import costs
 from . import profiles, rates
 from .fits import median_and_band, power_law
 from .growth import SCALING, Points, points
-from .words import gap_words
+from .words import gap_words, slug
 
 #: The figures of the paper, by the group of runs that redraws them.
 PAPER = {
@@ -23,6 +23,15 @@ PAPER = {
     "figure-2a": "Figure 2a: low coherence",
     "figure-2b": "Figure 2b: high coherence",
 }
+
+#: The group of runs for their κ: what they cost is of no interest.
+CONDITIONING = "conditioning"
+
+#: How the name of a figure begins that shows the curves of a group which is none of the paper's.
+CURVES = "curves-"
+
+#: Contenders that one panel can tell apart; where there are more, Bregman methods have panels of their own.
+MANY, BREGMAN = 12, ("bregman", "abpg")
 
 #: Points of a curve and of its band: what a small page and a smooth curve agree on.
 LEVELS = 81
@@ -90,6 +99,8 @@ def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
     """Return every figure that the runs at hand can fill, in the order of the page."""
     found = [gap_figure(runs, group) for group in PAPER]
     found.append(rate_figure(runs))
+    others = dict.fromkeys(group for group in runs.group if group not in PAPER and group != rates.GROUP)
+    found += [curve_figure(runs, group) for group in others if group not in (*SCALING, CONDITIONING)]
     found += [scaling_figure(runs, group) for group in SCALING]
     found += [profile_figure(runs), ratio_figure(runs), kernel_figure(kernels)]
     return [figure for figure in found if figure is not None]
@@ -104,9 +115,13 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     if part.empty:
         return None
     panels = []
+    bregman = part.method.isin(BREGMAN) & (part.contender.nunique() > MANY)
     for instance, cell in part.groupby("instance", sort=False):
-        for unit in costs.UNITS:
-            panels.append(_gap_panel(instance, cell, unit))
+        for words, here in (
+            (instance, cell[~bregman[cell.index]]),
+            (f"{instance}, Bregman", cell[bregman[cell.index]]),
+        ):
+            panels += [_gap_panel(words, here, unit) for unit in costs.UNITS if len(here)]
     seeds = part.seed.nunique()
     known = np.isfinite(part.optimum.to_numpy(dtype=float)).all()
     caption = (
@@ -116,6 +131,19 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         "Seconds include the set-up of the metric."
     )
     return Figure(group, PAPER[group], caption, panels, part.key.tolist())
+
+
+def curve_figure(runs: pd.DataFrame, group: str) -> Figure | None:
+    """Return the gap against seconds for each instance of a group that is none of the paper's."""
+    part = costs.tightest(costs.iterated(runs[runs.group == group]))
+    if part.empty:
+        return None
+    panels = [_gap_panel(instance, cell, "seconds") for instance, cell in part.groupby("instance", sort=False)]
+    caption = (
+        "Relative gap against seconds, set-up included: medians over seeds, with bands over all of them. A curve ends "
+        "where the run did."
+    )
+    return Figure(f"{CURVES}{slug(group)}", f"Convergence in the group {group}", caption, panels, part.key.tolist())
 
 
 def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
@@ -151,7 +179,8 @@ def rate_figure(runs: pd.DataFrame) -> Figure | None:
     part = costs.iterated(runs[(runs.group == rates.GROUP) & np.isfinite(runs.optimum.to_numpy(dtype=float))])
     if part.empty:
         return None
-    part = part.assign(step=[json.loads(text).get("step", "") for text in part.settings])
+    fixed = [json.loads(text).get("step") == "fixed" for text in part.settings]
+    part = part.assign(step=np.where(fixed, "fixed steps", "line searches"))
     fitted = {(one.instance, one.name): one for one in rates.rates(runs)}
     panels = []
     for (instance, step), cell in part.groupby(["instance", "step"], sort=False):
@@ -164,8 +193,7 @@ def rate_figure(runs: pd.DataFrame) -> Figure | None:
                 ends = np.array([max(rates.LAST * k[-1], k[0]), k[-1]])
                 start = 2.0 * np.interp(np.log(ends[0]), np.log(k), gap)  # apart from the curve that it is held against
                 series.append(Series(name, ends, start * (ends / ends[0]) ** one.theory, "theory"))
-        words = {"armijo": "Armijo's rule", "fixed": "fixed steps"}.get(step, step)
-        panels.append(Panel(f"{instance}, {words}", "iterations k", "relative gap", series))
+        panels.append(Panel(f"{instance}, {step}", "iterations k", "relative gap", series))
     seeds = part.seed.nunique()
     caption = (
         f"Rows of which all but a few are orthogonal to x*, so that ρ″(x*) is singular. Lines: the median over {seeds} "

@@ -78,6 +78,7 @@ def test_words_filter_a_table(page):
 
 def shown(page, name):
     script = """return [...document.querySelectorAll(`[data-contender~="${arguments[0]}"]`)]
+        .filter(element => !element.closest('#every-run')) // the record always has all runs
         .filter(element => getComputedStyle(element).display !== 'none').length"""
     return page.execute_script(script, name)
 
@@ -103,6 +104,25 @@ def test_the_runs_of_a_claim_open_in_the_record(page, report):
     click(page, f"#claim-{claim.name} button.runs")
     assert sorted(texts(page, "runs", 0)) == sorted(found.keys)
     write_into(page, '[data-table="runs"] input', "")
+
+
+def test_a_number_of_runs_opens_as_many_rows_whatever_the_legend_hides(page, report):
+    claim, found = next((c, f) for c, f in report.claims if c.name == "preconditioning" and f.keys)
+    click(page, '#figure-2b [data-toggle="homgd-uniform"]')
+    click(page, f"#claim-{claim.name} button.runs")
+    assert sorted(texts(page, "runs", 0)) == sorted(found.keys)
+    click(page, "#hidden-note button")
+    write_into(page, '[data-table="runs"] input', "")
+
+
+def test_evidence_and_words_are_open_on_paper_and_closed_again(page):
+    script = """const count = () => document.querySelectorAll('#claims details[open], header details[open]').length;
+        const all = document.querySelectorAll('#claims details, header details').length;
+        const before = count(); dispatchEvent(new Event('beforeprint'));
+        const during = count(); dispatchEvent(new Event('afterprint'));
+        return [all, before, during, count()]"""
+    every, before, during, after = page.execute_script(script)
+    assert during == every > before == after
 
 
 def test_claims_are_shown_by_verdict(page):

@@ -155,11 +155,11 @@ def test_an_exponent_is_told_where_its_interval_is_at_most_one_wide(noise, wide)
 def test_kappa_of_the_identity_is_held_against_the_squared_condition():
     # (σ_max/σ_min)² √(mγ) = 100 · √(20 · 0.8) = 400
     for arguments in ({"sigma_min": 0.1}, {"cond": 10.0}):
-        found = decide("kappa-identity", run(kappa_bound=400.0, coherence=0.8, arguments=arguments))
+        found = decide("kappa-identity", run(kappa_measured=400.0, coherence=0.8, arguments=arguments))
         assert found.verdict == HOLDS
         assert found.numbers == {"least": pytest.approx(1.0), "largest": pytest.approx(1.0)}
-        assert decide("kappa-identity", run(kappa_bound=401.0, coherence=0.8, arguments=arguments)).verdict == FAILS
-    assert decide("kappa-identity", run(kappa_bound=400.0, coherence=0.8)).verdict == OPEN
+        assert decide("kappa-identity", run(kappa_measured=401.0, coherence=0.8, arguments=arguments)).verdict == FAILS
+    assert decide("kappa-identity", run(kappa_measured=400.0, coherence=0.8)).verdict == OPEN
 
 
 @pytest.mark.parametrize(
@@ -170,12 +170,12 @@ def test_kappa_of_the_identity_is_held_against_the_squared_condition():
     ],
 )
 def test_bounds_on_kappa_have_their_slack_and_no_more(name, columns, bound, slack):
-    rows = [run(kappa_bound=bound * share, **columns) for share in (0.5, 0.6, 1.0 + 0.99 * slack)]
+    rows = [run(kappa_measured=bound * share, **columns) for share in (0.5, 0.6, 1.0 + 0.99 * slack)]
     found = decide(name, *rows)
     assert found.verdict == HOLDS
     assert (found.numbers["least"], found.numbers["largest"]) == pytest.approx((0.5, 1.0 + 0.99 * slack))
     assert "0.6 in the median" in found.evidence
-    assert decide(name, *rows, run(kappa_bound=bound * (1.0 + 1.01 * slack), **columns)).verdict == FAILS
+    assert decide(name, *rows, run(kappa_measured=bound * (1.0 + 1.01 * slack), **columns)).verdict == FAILS
 
 
 @pytest.mark.parametrize(
@@ -301,7 +301,9 @@ def test_factors_of_certificates_are_taken_where_the_truth_is_known():
     rounding = run(gaps=(1.0, 0.5e-9), gap=1e-9, seed=1)
     above = run(gaps=(1.0, 2e-9), gap=1e-8, seed=2)
     assert decide("certificate", rounding, above).numbers["median factor"] == pytest.approx(5.0, rel=1e-6)
-    assert math.isnan(decide("certificate", rounding).numbers["median factor"])
+    unknown = decide("certificate", rounding)
+    assert unknown.numbers == {"invalid": 0}
+    assert unknown.evidence == "0 of 1 certificates are below the truth."
     # An optimum below |f*| = 1 counts relative to itself.
     far = run(optimum=-4.0, value=-3.0, gap=0.5)
     assert decide("certificate", far).numbers["median factor"] == pytest.approx(2.0)
@@ -351,9 +353,29 @@ def test_auto_is_faster_where_its_whole_call_is(ratios, verdict, condition):
     assert (found.verdict, found.condition) == (verdict, condition)
     assert found.numbers["least"] == pytest.approx(min(ratios))
     assert found.numbers["geometric mean"] == pytest.approx(math.exp(np.log(ratios).mean()))
-    assert f"significantly on {sum(ratio > 1.25 for ratio in ratios)}:" in found.evidence
+    assert found.numbers["wins"] == sum(ratio > 1.0 for ratio in ratios)
     assert decide("peers", *(row for row in against_peers(2.0) if row["peer"])).verdict == OPEN
     assert decide("peers", *(row for row in against_peers(2.0) if not row["peer"])).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("ratios", "verdict", "counts"),
+    [
+        ((2.0, 1.6), HOLDS, (2, 0, 0)),
+        ((2.0, 1.2), ONLY, (1, 1, 0)),
+        ((1.2, 0.9), FAILS, (0, 2, 0)),
+        ((0.5,), FAILS, (0, 0, 1)),
+    ],
+)
+def test_a_lead_within_the_noise_is_a_tie(ratios, verdict, counts):
+    noisy = [
+        run(method="auto", group="figure-1a", repeat=repeat, solve_seconds=time)
+        for repeat, time in ((0, 1.0), (1, 1.5))
+    ]
+    found = decide("peers", *against_peers(*ratios), *noisy)
+    assert found.verdict == verdict
+    assert (found.numbers["wins"], found.numbers["ties"], found.numbers["losses"]) == counts
+    assert "the noise floor of 50%" in found.evidence
 
 
 # Words and edges ------------------------------------------------------------------------------------------------------

@@ -153,14 +153,53 @@ def test_keys_are_those_of_the_runs_compared():
 
 
 @pytest.mark.parametrize(("kappa", "verdict"), [(3.0, HOLDS), (4.0, FAILS)])
-def test_lewis_kappa_is_held_against_the_root_of_n(kappa, verdict):
-    assert decide("kappa-lewis", run(metric="lewis", kappa_bound=kappa, n=10)).verdict == verdict
+def test_the_measured_kappa_of_lewis_is_held_against_the_root_of_n(kappa, verdict):
+    assert decide("kappa-lewis", run(metric="lewis", kappa_measured=kappa, n=10)).verdict == verdict
+    assert decide("kappa-lewis", run(metric="lewis", kappa_bound=kappa, n=10)).verdict == OPEN
 
 
-def test_uniform_kappa_is_held_against_its_bound():
+@pytest.mark.parametrize(("kappa", "verdict"), [(4.0, HOLDS), (4.1, FAILS)])
+def test_the_measured_kappa_of_uniform_is_held_against_its_bound(kappa, verdict):
     # √(mγ) = √(20·0.8) = 4
-    assert decide("kappa-uniform", run(metric="uniform", kappa_bound=4.0, coherence=0.8)).verdict == HOLDS
-    assert decide("kappa-uniform", run(metric="uniform", kappa_bound=4.1, coherence=0.8)).verdict == FAILS
+    assert decide("kappa-uniform", run(metric="uniform", kappa_measured=kappa, coherence=0.8)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("kappa", "sum_of_terms", "with_coherence"), [(400, HOLDS, HOLDS), (420, HOLDS, FAILS), (450, FAILS, FAILS)]
+)
+def test_the_measured_kappa_of_identity_is_held_against_both_bounds(kappa, sum_of_terms, with_coherence):
+    # (σ_max/σ_min)² = 100; √(mγ) = 4 and √m = 4.47
+    rows = run(kappa_measured=kappa, coherence=0.8, arguments={"sigma_min": 0.1})
+    assert decide("kappa-terms", rows).verdict == sum_of_terms
+    assert decide("kappa-identity", rows).verdict == with_coherence
+    assert decide("kappa-terms", run(kappa_measured=kappa)).verdict == OPEN
+
+
+@pytest.mark.parametrize(("kappa", "verdict"), [(2.0, HOLDS), (2.1, FAILS), (1.9, FAILS)])
+def test_the_kappa_of_symmetric_nmf_is_the_root_of_r_and_attained(kappa, verdict):
+    rows = run(kappa_measured=kappa, r=4, generator="planted_partition")
+    assert decide("kappa-symnmf", rows).verdict == verdict
+    assert decide("kappa-symnmf", rows | {"generator": "spectrum"}).verdict == OPEN
+
+
+@pytest.mark.parametrize(
+    ("generator", "gamma", "verdict"),
+    [
+        ("barbell", 1.0, HOLDS),
+        ("barbell", 0.9, FAILS),
+        ("ring", 0.5, HOLDS),
+        ("ring", 1.0, FAILS),
+        ("geometric", 1.0, HOLDS),
+        ("geometric", 0.3, FAILS),
+        ("geometric", 1.1, FAILS),
+    ],
+)
+def test_the_coherence_of_graphs_lies_between_its_ends_and_knows_bridges(generator, gamma, verdict):
+    # N = 30/3 = 10 vertices and 20 edges: γ ≥ 9/20
+    graph = run(cone="centred", generator=generator, instance=generator, coherence=gamma, m=20, n=30, r=3)
+    assert decide("graph-coherence", graph).verdict == verdict
+    other = run(cone="centred", generator="regular", instance="another", coherence=0.5, m=20, n=30, r=3)
+    assert decide("graph-coherence", graph, other).verdict == (HOLDS if verdict == HOLDS else ONLY)
 
 
 @pytest.mark.parametrize(("slow", "verdict"), [(1, HOLDS), (100_000, FAILS)])
@@ -265,7 +304,7 @@ def test_runs_on_trivial_problems_are_no_evidence(name):
     methods = ("gd", "homgd", "accel-homgd", "homnewton")
     groups = ("figure-1b", "figure-2b", "scaling-kappa")
     settings = ('{"step": "fixed", "restart": "scheduled"}', '{"step": "armijo", "restart": "none"}')
-    known = {"kappa_bound": 2.0, "coherence": 0.8, "sweeps": 3}
+    known = {"kappa_bound": 2.0, "kappa_measured": 2.0, "coherence": 0.8, "sweeps": 3}
     rows = [
         trivial(method=method, solver=method, metric=metric, metric_asked=metric, group=group, settings=given, **known)
         for method in methods

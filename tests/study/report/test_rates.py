@@ -58,7 +58,7 @@ def test_one_seed_and_other_groups_give_no_rate():
 def test_the_figure_has_a_panel_for_each_instance_and_step_and_the_slope_of_the_theorem():
     rows = [fall(-2.0, seed, settings={"step": step}) for seed in range(3) for step in ("fixed", "armijo")]
     figure = rate_figure(frame(*rows))
-    assert [panel.title.partition(", ")[2] for panel in figure.panels] == ["fixed steps", "Armijo's rule"]
+    assert [panel.title.partition(", ")[2] for panel in figure.panels] == ["fixed steps", "line searches"]
     curve, slope = figure.panels[0].series
     assert (curve.kind, slope.kind) == ("line", "theory")
     assert curve.y == pytest.approx(0.1 * curve.x**-2.0, rel=0.2)
