@@ -48,6 +48,7 @@ from quartbench.solvers import (  # noqa: E402
 
 if TYPE_CHECKING:
     from quartbench.regression.estimator import QuarticRegressor
+    from quartbench.study.comparison import compare
 
 __version__ = "0.1.0"
 
@@ -83,6 +84,7 @@ __all__ = [
     "__version__",
     "certify",
     "coherence",
+    "compare",
     "effective_resistance",
     "instances",
     "inverse",
@@ -108,4 +110,8 @@ def __getattr__(name: str) -> Any:
         from quartbench.regression import QuarticRegressor
 
         return QuarticRegressor
+    if name == "compare":
+        from quartbench.study.comparison import compare
+
+        return compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

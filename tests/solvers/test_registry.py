@@ -314,3 +314,10 @@ class Silent(Solver):
 def test_the_checker_finds_what_is_wrong(solver, message):
     with pytest.raises(AssertionError, match=message):
         testing.check_solver(solver)
+
+
+def test_the_report_of_the_battery_prints_as_a_table():
+    first, *lines = str(testing.check_solver("homnewton")).splitlines()
+    assert first == "homnewton keeps the contract of a solver:"
+    assert len(lines) > 10
+    assert len({line.rstrip().rfind("  ") for line in lines if line.endswith("iterations")}) == 1

@@ -95,7 +95,7 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
     given["instances"] = tuple(
         instance
         for entry in _list(table["instances"], f"{where}: instances")
-        for instance in read_instances(entry, f"{where}: instances")
+        for instance in read_instances(entry, f"{where}: instances", folder)
     )
     given["solvers"] = read_methods(_list(table["solvers"], f"{where}: solvers"), where, folder, missed)
     for name, check in (("metrics", read_metric), ("seeds", read_seed), ("rel_gaps", read_positive)):
