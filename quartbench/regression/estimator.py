@@ -48,7 +48,7 @@ class QuarticRegressor(RegressorMixin, BaseEstimator):
     >>> X = np.linspace(0, 1, 50)[:, None]
     >>> model = qb.QuarticRegressor().fit(X, X[:, 0] ** 2)
     >>> print(f"{model.coef_[0]:.4f} {model.intercept_:.4f}", model.gap_ < 1e-8)
-    1.0000 -0.1398 True
+    1.0000 -0.1471 True
     """
 
     def __init__(self, *, fit_intercept: bool = True, rel_gap: float = 1e-10, max_iter: int = 1000) -> None:

@@ -121,7 +121,7 @@ def l4_regression(
     >>> t = np.linspace(-1, 1, 400)
     >>> fit = qb.l4_regression(np.vander(t, 4), np.abs(t))
     >>> print(f"{fit.fun:.6f}", fit.gap <= 1e-8, fit.status)
-    0.466617 True converged
+    0.384351 True converged
     """
     A, b = _read(A, b)
     rows, aims, rank = _weighted(*_grouped(A, b, groups), weights)
