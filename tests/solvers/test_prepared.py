@@ -125,7 +125,7 @@ def test_trivial_and_bad_right_hand_sides():
         with pytest.raises(ProblemError, match=message):
             ready.solve(c)
     with pytest.raises(ProblemError, match="form must be a Form"):
-        qb.prepare(ROWS)
+        qb.prepare("rows")
     with pytest.raises(ProblemError, match="metric must have dimension 70, found 3"):
         qb.prepare(form, metric=qb.Identity(3))
     with pytest.raises(ProblemError, match="needs a diagonal metric"):
