@@ -346,3 +346,10 @@ def test_a_solver_that_writes_to_the_rows_is_stopped_and_spoils_nothing():
     with pytest.raises(ValueError, match="read-only"):
         solve(PROBLEM, Overwrites(), "identity")
     assert PROBLEM.value(PROBLEM.solution) == before
+
+
+def test_the_report_of_the_battery_prints_as_a_table():
+    first, *lines = str(testing.check_solver("homnewton")).splitlines()
+    assert first == "homnewton keeps the contract of a solver:"
+    assert len(lines) > 10
+    assert len({line.rstrip().rfind("  ") for line in lines if line.endswith("iterations")}) == 1

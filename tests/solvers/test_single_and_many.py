@@ -149,4 +149,4 @@ def test_bad_arguments_of_many_are_named(right, options, message):
     with pytest.raises(ProblemError, match=message):
         solve_many(StackedForm(ROWS), right, **options)
     with pytest.raises(ProblemError, match="form must be a Form"):
-        solve_many(ROWS, C)
+        solve_many("rows", C)

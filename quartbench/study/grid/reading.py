@@ -105,7 +105,7 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
     given["instances"] = tuple(
         instance
         for entry in _list(table["instances"], f"{where}: instances")
-        for instance in read_instances(entry, f"{where}: instances")
+        for instance in read_instances(entry, f"{where}: instances", folder)
     )
     kinds = {instance.inverse for instance in given["instances"]}
     if len(kinds) > 1:
