@@ -12,7 +12,8 @@ from quartbench.cones import Centred, Orthant, SecondOrder
 from quartbench.errors import ProblemError
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
-from quartbench.solvers import solve, solve_many
+from quartbench.solvers import HomCG, solve, solve_many
+from quartbench.solvers.single import InSingle
 
 METHODS = ("auto", "homcg", "homnewton", "homnewton-cg", "accel-homgd")
 ROWS = np.random.default_rng(0).standard_normal((90, 30))
@@ -51,6 +52,17 @@ def test_float32_needs_dense_rows_in_double_precision():
             solve(instances.planted(form, seed=0), dtype="float32")
     with pytest.raises(ProblemError, match="unknown dtype 'float16'"):
         solve(Problem(StackedForm(ROWS), C[0]), dtype="float16")
+
+
+def test_values_in_single_precision_count_their_rounding_against_them():
+    # Else a point of rounded rows could be kept before a better one of the rows themselves.
+    problem = Problem(StackedForm(ROWS), C[0])
+    metric = qb.metric(problem.form, "uniform")
+    start = qb.solvers.starting_point(problem, metric)
+    method = InSingle(HomCG()).planned(problem, metric, 1e-9)
+    single = Problem(StackedForm(ROWS.astype(np.float32)), C[0])
+    found, exact = next(method.iterates(problem, metric, start)), single.homogenised_value(start)
+    assert (found.value - exact) / abs(exact) == pytest.approx(3e-7, rel=1e-3)
 
 
 # Many right-hand sides ------------------------------------------------------------------------------------------------
