@@ -29,7 +29,7 @@ help: ## list the targets (the default)
 	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 
-report: $(RUNTIME) ## run a study and draw its page (STUDY=quick, paper, scaling, peers or full)
+report: $(RUNTIME) ## run a study and draw its page (STUDY=quick, paper, scaling, peers, inverse or full)
 	@echo "report: the study $(STUDY), then some kernels, then the page (about five minutes the first time)"
 	@$(RUN) -m quartbench compare --study $(STUDY) --out $(REPORT)/results $(ARGS)
 	@$(RUN) -m quartbench kernels --rounds 2 $(KERNELS:%=--case %) --out $(REPORT)/results/_kernels >/dev/null

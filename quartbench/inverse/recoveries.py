@@ -165,14 +165,21 @@ def distances_near(points: int, shape: str = "cube", noise: float = 0.0, seed: i
     return _distances(truth, examples.near_pairs(truth, NEIGHBOURS), noise, landmark_start, seed)
 
 
-def distances_bridge(points: int, seed: int = 0) -> Recovery:
+def distances_bridge(points: int, start: str = "landmarks", seed: int = 0) -> Recovery:
     """Two cubes of points, each from its 20 nearest, and one distance between the cubes, about which they may turn."""
+    starts = {"landmarks": landmark_start, "random": _random_points}
+    if start not in starts:
+        raise ProblemError(f"start must be one of {', '.join(starts)}, found {start!r}")
     left = examples.box(points // 2, seed=seed)
     right = examples.box(points - len(left), seed=seed + 1) + np.array([3.0, 0.0, 0.0])
     pairs = [examples.near_pairs(left, NEIGHBOURS), examples.near_pairs(right, NEIGHBOURS) + len(left)]
     joint = np.array([[left[:, 0].argmax(), len(left) + right[:, 0].argmin()]])
     truth = np.concatenate([left, right])
-    return _distances(truth, np.concatenate([*pairs, joint]), 0.0, landmark_start, seed, exact=False)
+    return _distances(truth, np.concatenate([*pairs, joint]), 0.0, starts[start], seed, exact=False)
+
+
+def _random_points(points: int, pairs: np.ndarray, lengths: np.ndarray, dim: int, seed: int) -> np.ndarray:
+    return np.random.default_rng((seed, 3)).standard_normal((points, dim))
 
 
 def _distances(

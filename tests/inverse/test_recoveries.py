@@ -92,6 +92,7 @@ def test_what_cannot_be_made_says_so():
     for name, more, message in (
         ("phase_masks", {"tails": "long"}, "tails must be 'light' or 'heavy', found 'long'"),
         ("distances_near", {"shape": "ball"}, "shape must be one of helix, cube, rod, bridge, found 'ball'"),
+        ("distances_bridge", {"start": "spectral"}, "start must be one of landmarks, random, found 'spectral'"),
         ("distances_random", {"share": 0.06}, "there is nothing to recover"),
     ):
         with pytest.raises(ProblemError, match=message):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,19 +102,19 @@ def _phase(runs: pd.DataFrame) -> Part | None:
         )
         panels.append(Panel("cost", "measurements m/n", "passes", _curves(measured, "ratio", _passes), xlog=False))
         words.append(
-            f"Left: the share of {_seeds(measured)} whose signal is found to a relative error of 10⁻³, up to a phase; "
-            "next to it the median passes of these runs, start included. "
+            f"'recovered' is the share of {_seeds(measured)} whose signal is found to a relative error of 10⁻³, up to "
+            "a phase, 'cost' the median passes of these runs, start included. "
         )
     if len(noisy):
         curves = [_decibels(series) for series in _curves(noisy, "noise", _error, "error")]
         panels.append(Panel("noise", "SNR of d (dB)", "relative error", curves, xlog=False))
-        words.append(f"Against noise: the median error over {_seeds(noisy)}, the band is all of them. ")
+        words.append(f"'noise' has the median error over {_seeds(noisy)}, the band is all of them. ")
     if not panels:
         return None
     both = pd.concat([measured, noisy])
     words.append("All methods begin at the same spectral start, but for those with restarts, which may make others.")
     figure = Figure("phase", "Phase retrieval", "".join(words), panels, both.key.tolist())
-    answer = [_threshold(measured, "ratio", "m/n", "signal")] if len(measured) else []
+    answer = [_threshold(measured, "ratio", "m/n =", "signal")] if len(measured) else []
     if len(noisy):
         answer.append(_by_noise(noisy, lambda share: f"{-20.0 * np.log10(share):.0f} dB"))
     return Part(
@@ -136,13 +136,13 @@ def _distances(runs: pd.DataFrame) -> Part | None:
             Panel("recovered", percent, "share of seeds", _curves(shares, "share", _recovered), xlog=False, ylog=False)
         )
         words.append(
-            f"Left: the root mean square error of all distances, known or not, between points that at least four known "
-            f"ones hold, relative to their root mean square: the median over {_seeds(shares)}, the band is all of "
-            "them; next to it the share of seeds with at most 10⁻³. "
+            "'error' is the root mean square error of all distances, known or not, between points that at least four "
+            f"known ones hold, relative to their root mean square: the median over {_seeds(shares)}, the band is all "
+            "of them; 'recovered' is the share of seeds with at most 10⁻³. "
         )
     if len(noisy):
         panels.append(Panel("noise", "noise of a distance", "relative RMSE", _curves(noisy, "noise", _error, "error")))
-        words.append(f"Against noise, relative to each distance: {_seeds(noisy)}. ")
+        words.append(f"'noise' has the same error against a noise relative to each distance, over {_seeds(noisy)}. ")
     if not panels:
         return None
     both = pd.concat([shares, noisy])
@@ -183,6 +183,11 @@ def _by_noise(runs: pd.DataFrame, level: Callable[[float], str]) -> str:
     return f"The median error of {one.name} is {', '.join(steps)}."
 
 
+def _span(values: Sequence[float]) -> str:
+    low, high = short(min(values)), short(max(values))
+    return low if low == high else f"{low} to {high}"
+
+
 def _listed(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -200,10 +205,10 @@ def _clusters(runs: pd.DataFrame) -> Part | None:
     for instance, here in instances:
         found = outcomes.outcomes(here).sort_values("wall", kind="stable")
         quick, exact = found.iloc[0], found.loc[found.error.idxmin()]
+        best = f"the best is {1.0 - exact.error:.2f} by {exact.contender} after {tables.seconds(exact.wall).text}"
         answer.append(
             f"{instance}: {quick.contender} is first at its end, after {tables.seconds(quick.wall).text} with an "
-            f"accuracy of {1.0 - quick.error:.2f}; the best is {1.0 - exact.error:.2f} by {exact.contender} after "
-            f"{tables.seconds(exact.wall).text}."
+            f"accuracy of {1.0 - quick.error:.2f}{f'; {best}' if exact.error < quick.error else ', which is the best'}."
         )
     caption = (
         f"How far F = ‖XXᵀ − M‖² is above the least that any of these methods found from the same start, in the median "
@@ -243,7 +248,7 @@ def _accuracy_panel(instance: str, runs: pd.DataFrame) -> Panel:
     for name, mine in runs.groupby("contender", sort=False):
         cells = mine.groupby("seed")[["wall_seconds", "error"]].median()
         series.append(Series(name, cells.wall_seconds.to_numpy(), 1.0 - cells.error.to_numpy(), "points"))
-    return Panel(f"{instance}: labels", "seconds", "accuracy", series, ylog=False)
+    return Panel(instance, "seconds", "accuracy", series, ylog=False)
 
 
 # Costs ----------------------------------------------------------------------------------------------------------------
@@ -263,8 +268,8 @@ def _prices(runs: pd.DataFrame) -> Part | None:
     if len(dc):
         reads, waits = dc.dc_passes / dc.peer_passes, dc.dc_seconds / dc.auto
         answer.append(
-            f"The paper's DC algorithm, each step certified, takes {short(reads.min())} to {short(reads.max())} times "
-            f"the passes of that peer, and {short(waits.min())} to {short(waits.max())} times the seconds of auto."
+            f"The paper's DC algorithm, each step certified, takes {_span(reads)} times the passes of that peer, and "
+            f"{_span(waits)} times the seconds of auto."
         )
     missed = table[~np.isfinite(table.dc_passes)]
     if len(missed):
@@ -363,6 +368,6 @@ def _metrics(runs: pd.DataFrame) -> Part | None:
         return None
     answer = []
     for instance in dict.fromkeys(row[0].text for row in table.rows):
-        ratios = sorted(row[-1].value for row in table.rows if row[0].text == instance)
-        answer.append(f"{instance}: B⁽⁰⁾ takes {short(ratios[0])} to {short(ratios[-1])} times the passes of B*.")
+        ratios = [row[-1].value for row in table.rows if row[0].text == instance]
+        answer.append(f"{instance}: B⁽⁰⁾ takes {_span(ratios)} times the passes of B*.")
     return Part("dc-metrics", "Where does the Lewis metric pay in the convex steps?", answer, [], [table])

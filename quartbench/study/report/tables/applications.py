@@ -105,7 +105,7 @@ def fit_table(runs: pd.DataFrame) -> Table:
                     seconds(time.loc[instance, name]),
                     number(passes.loc[instance, name]),
                     number(end.residual, 2),
-                    Cell(f"{end.error:.1e}", end.error, keys=end["keys"]),
+                    Cell(number(end.error, 2).text, end.error, keys=end["keys"]),
                     seconds(end.wall),
                 ]
             )
