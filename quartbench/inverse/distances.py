@@ -77,6 +77,7 @@ def distances(
     max_iter: int = 2000,
     seed: int = 0,
     callback: Any = None,
+    progress: bool = False,
 ) -> Result:
     """Return points with the given distances: all of them, where enough are known; else what fits.
 
@@ -104,7 +105,7 @@ def distances(
         other; these are then squeezed out.
     attempts : int
         Relaxed runs, each from another start; ended once the data are fitted, or three runs agree.
-    tol, max_iter, seed, callback
+    tol, max_iter, seed, callback, progress
         As for :func:`quartbench.inverse.solve`.
 
     Returns
@@ -125,7 +126,7 @@ def distances(
     relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
     data = with_anchors(read_distances(D, edges, weights), anchors, dim)
     require_connected(data.points, data.edges)
-    search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback})
+    search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback, "progress": progress})
     search.first(start, seed)
     for attempt in range(1, attempts + 1):
         if search.settled or not relax:
