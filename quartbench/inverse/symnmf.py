@@ -15,7 +15,7 @@ from quartbench.forms import GramForm
 
 from .contract import Method
 from .driver import solve
-from .misfits import symmetric
+from .matrices import symmetric
 from .problem import Problem
 from .results import Result, Stage
 
