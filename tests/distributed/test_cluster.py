@@ -91,6 +91,38 @@ def test_pieces_are_arrays_to_numpy(client):
     assert (len(image), image.shape) == (120, (120,))
 
 
+def test_what_led_to_an_image_stays_short(client, monkeypatch):
+    monkeypatch.setattr(pieces, "DEEP", 8)
+    rows, _ = rows_of("dense")
+    form, same = qb.DaskForm(blocks_of(rows, 1), client), qb.StackedForm(rows)
+    x, d = np.random.default_rng(5).standard_normal((2, 12))
+    image, before, direction = form.image(x), form.image(d), form.image(d)
+    for _ in range(2 * pieces.DEEP):
+        image, _ = form.line_behind(direction, image, before, 0.01)
+        x = (x + 0.01 * d) / 1.01
+        assert image.depth <= pieces.DEEP
+    assert form.value_from_image(image) == pytest.approx(same.value(x), rel=1e-12)
+    for _ in range(2 * pieces.DEEP):
+        image = 0.5 * (image - 0.01 * direction) + image / 3.0
+        x = 0.5 * (x - 0.01 * d) + x / 3.0
+        assert image.depth <= pieces.DEEP + 3
+    assert form.value_from_image(image) == pytest.approx(same.value(x), rel=1e-12)
+    assert (image * image).point is None
+    assert (1.0 / image).point is None
+    assert np.abs(image).point is None
+
+
+def test_inverse_problems_have_the_answer_of_one_process(client, tmp_path):
+    rows, _ = rows_of("dense")
+    truth, noise = np.random.default_rng(6).standard_normal((2, 12))
+    np.save(tmp_path / "rows.npy", rows)
+    values = [
+        qb.inverse.solve(qb.inverse.Problem(form, (rows @ truth) ** 2 + 1.0), "newton", start=truth + 0.1 * noise).fun
+        for form in (qb.StackedForm(rows), qb.DiskForm(tmp_path), qb.DaskForm(blocks_of(rows, 1), client))
+    ]
+    assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-6)
+
+
 @pytest.mark.slow
 def test_nearly_dependent_rows_are_proved_on_the_workers(client):
     rows, _ = rows_of("dense")
