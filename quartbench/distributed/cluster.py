@@ -105,15 +105,19 @@ class DaskForm(BlockForm):
     def _entries(self):
         return self._stored
 
-    def _weights(self, tau: Any) -> Pieces:
-        """Return numbers for each term as pieces; the last few arrays are sent once."""
-        if isinstance(tau, Pieces):
-            return tau
+    def _sent(self, array: Any) -> Pieces:
+        """Return numbers for each term, or row, as pieces."""
+        if isinstance(array, Pieces):
+            return array
+        self._traffic[1] += array.nbytes
+        return self.engine.placed(array)
+
+    def _weights(self, tau: np.ndarray) -> Pieces:
+        """Return numbers for each term that do not change as pieces: the last few arrays are sent once."""
         for known, pieces in self._placed:
             if known is tau:
                 return pieces
-        pieces = self.engine.placed(tau)
-        self._traffic[1] += tau.nbytes
+        pieces = self._sent(tau)
         self._placed[:] = [(tau, pieces), *self._placed[: PLACED - 1]]
         return pieces
 
@@ -122,7 +126,7 @@ class DaskForm(BlockForm):
             if image.size != self.terms * self.rank:
                 raise ProblemError(f"{name} must be {self.terms * self.rank} numbers, found {image.size}")
             return image
-        return self._weights(super()._stacked(image, name))
+        return self._sent(super()._stacked(image, name))
 
     # From images: no pass, a round where a number comes back ----------------------------------------------------------
 
@@ -168,7 +172,7 @@ class DaskForm(BlockForm):
 
     def weighted_gram(self, tau, single=False):
         """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix. One pass, n² numbers from each block."""
-        return super().weighted_gram(self._weights(np.asarray(tau, dtype=np.float64)), single)
+        return super().weighted_gram(self._sent(np.asarray(tau, dtype=np.float64)), single)
 
     def rounding_noise(self, x, image, gradient, enough):
         """Return the root sum of squares of the products 4‖sᵢ‖²sᵢ·Uᵢⱼxⱼ, which add up to 4ρ(x). One pass."""
@@ -182,7 +186,7 @@ class DaskForm(BlockForm):
         return super()._evaluate_misfit(x, self._weights(d), self._weights(omega))
 
     def _misfit_product(self, image, alpha, beta, v):
-        return super()._misfit_product(image, self._weights(alpha), self._weights(beta), v)
+        return super()._misfit_product(image, self._sent(alpha), self._sent(beta), v)
 
     def misfit_from_image(self, image, d, omega):
         """Return F and its gradient from an image. One pass."""

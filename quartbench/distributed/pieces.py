@@ -61,13 +61,22 @@ class Pieces(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         own = all((isinstance(part, Pieces) and part.size == self.size) or np.ndim(part) == 0 for part in inputs)
         if method == "__call__" and not options and own and ufunc.nout == 1 and ufunc.signature is None:
-            places = [None if isinstance(part, Pieces) else part for part in inputs]
-            pieces = tuple(part for part in inputs if isinstance(part, Pieces))
-            found = self.engine.each(_elementwise, (ufunc, places), pieces, blocks=False).kept[0]
-            known = len(pieces) == LINEAR.get(ufunc) and all(part.point is not None for part in pieces)
-            known = known and not (ufunc is np.divide and places[0] is not None)
-            return found.at(ufunc(*(getattr(part, "point", part) for part in inputs)) if known else None)
+            return self._elementwise(ufunc, inputs)
+        if "out" in options and isinstance(options["out"][0], Pieces):
+            (out,) = options.pop("out")
+            vars(out).update(vars(getattr(ufunc, method)(*inputs, **options)))
+            return out
         return getattr(ufunc, method)(*map(_array, inputs), **options)
+
+    def _elementwise(self, ufunc: np.ufunc, inputs: tuple) -> Pieces:
+        places = [None if isinstance(part, Pieces) else part for part in inputs]
+        pieces = tuple(part for part in inputs if isinstance(part, Pieces))
+        found = self.engine.each(_elementwise, (ufunc, places), pieces, blocks=False).kept[0]
+        linear = len(pieces) == LINEAR.get(ufunc) and not (ufunc is np.divide and places[0] is not None)
+        if linear and all(part.point is not None for part in pieces):
+            return found.at(ufunc(*(getattr(part, "point", part) for part in inputs)))
+        found.point = None
+        return found
 
     def __array_function__(self, function: Any, types: Any, arguments: tuple, options: dict) -> Any:
         if function in LIKE and arguments[0] is self and not options:

@@ -69,6 +69,17 @@ def test_auto_takes_one_round_for_a_hessian_where_it_is_small(client):
     assert found.fun == pytest.approx(qb.solve(same, rel_gap=1e-10).fun, rel=1e-8)
 
 
+def test_weights_may_change_between_two_calls(client):
+    rows, _ = rows_of("dense")
+    form, weights = qb.DaskForm(blocks_of(rows, 1), client), np.ones(120)
+    first = form.adjoint(weights)
+    weights *= 2.0
+    np.testing.assert_allclose(form.adjoint(weights), 2.0 * first)
+    gram = form.weighted_gram(weights)
+    weights *= 3.0
+    np.testing.assert_allclose(form.weighted_gram(weights), 3.0 * gram)
+
+
 def test_twins_count_their_own_rounds(client):
     form = qb.DaskForm(blocks_of(*rows_of("dense")), client)
     twin = form.twin()
@@ -88,6 +99,11 @@ def test_pieces_are_arrays_to_numpy(client):
     np.testing.assert_allclose(np.maximum.reduce(image), array.max())
     np.testing.assert_allclose(np.concatenate([image, image]), np.concatenate([array, array]))
     np.testing.assert_allclose(image + array, 2.0 * array)
+    same = image
+    image *= 2.0
+    image -= 0.5
+    assert image is same
+    np.testing.assert_allclose(image, 2.0 * array - 0.5)
     assert (len(image), image.shape) == (120, (120,))
 
 
