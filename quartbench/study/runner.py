@@ -20,7 +20,7 @@ import numba
 from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
 
-from . import grid, store, system, worker
+from . import grid, store, system, weights, worker
 from .timing import PAUSE
 
 #: Runs of at least this many seconds are not repeated: their noise is small beside them.
@@ -200,6 +200,8 @@ class Runner:
             "notes": list(self.study.notes),
             "noise": {"floor": statistics.median(spreads) if spreads else None, "cells": len(spreads)},
         }
+        if finished and self.study.weights:
+            about["weights"] = weights.measure()
         store.describe(self.out, about)
 
     # Turns ------------------------------------------------------------------------------------------------------------

@@ -91,6 +91,7 @@ class Study:
     about: str = ""
     grace: float = GRACE
     notes: tuple[str, ...] = field(default=())
+    weights: bool = False
 
 
 @dataclass(frozen=True)

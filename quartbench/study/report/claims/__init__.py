@@ -8,6 +8,7 @@ from .evidence import compare, pick, split
 from . import homogenisation
 from . import preconditioning
 from . import theorems
+from . import weights
 from . import additions
 # isort: on
 
@@ -27,4 +28,5 @@ __all__ = [
     "preconditioning",
     "split",
     "theorems",
+    "weights",
 ]
