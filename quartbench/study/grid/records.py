@@ -111,6 +111,7 @@ class Study:
     about: str = ""
     grace: float = GRACE
     notes: tuple[str, ...] = field(default=())
+    weights: bool = False
 
 
 @dataclass(frozen=True)
