@@ -195,3 +195,12 @@ def test_precision_is_an_option_of_the_uniform_metric_alone():
         precondition.metric(form, "uniform", precision="half")
     with pytest.raises(ProblemError, match="has no options"):
         precondition.metric(form, "identity", precision="single")
+
+
+def test_the_hessian_that_peers_are_given_of_complex_rows():
+    rng = np.random.default_rng(0)
+    form = ComplexForm(rng.standard_normal((9, 3)) + 1j * rng.standard_normal((9, 3)))
+    x, v = rng.standard_normal((2, 6))
+    plain = form.plain()
+    s = plain.image(x)
+    np.testing.assert_allclose(plain.hessian(s, plain.squares(s)) @ v, form.hessian_product(x, v), rtol=1e-9)
