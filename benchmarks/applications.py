@@ -1,4 +1,4 @@
-"""Phase retrieval and distance completion: `auto` beside SciPy's L-BFGS, from the same starts."""
+"""Phase retrieval, distance completion and symmetric NMF: `auto` beside other methods, from the same starts."""
 
 from . import common
 
@@ -7,7 +7,6 @@ METHODS = ["auto", "scipy-lbfgs-kernels", "scipy-lbfgs"]
 PHASE = ["Gaussian, N = 64, m = 6N", "Gaussian, N = 256, m = 6N", "Gaussian, N = 64, m = 4N", "8 masks, 64×64"]
 PHASE += ["8 heavy-tailed masks, N = 1000"]
 DISTANCES = ["helix, 1000 points, 10 %", "cube, 1000 points", "rod, 1000 points", "bridge, 1000 points"]
-
 
 #: The relative residual that a run must reach to count, and what it is asked for.
 REACHED, TOLERANCE = 1e-6, 1e-7
@@ -106,3 +105,68 @@ class Recovery:
 
     track_seconds.unit = "seconds"
     track_passes.unit = "passes"
+
+
+#: Similarities of scikit-learn's digits below r, and r clusters.
+CLUSTERS = ["near neighbours, r = 5", "near neighbours, r = 10", "cosines, r = 5"]
+
+#: How near F must be to where a run ends, relatively, and how long a run may take.
+NEAR, LONGEST_RUN = 1e-5, 20.0
+
+
+def factored(name, method, starts):
+    """Return the geometric mean over starts of the wall seconds to within 1e-5 of the F that a run ends at, and that F.
+
+    Methods end in different valleys, some 1e-4 apart, also from one start.
+    """
+    import time
+
+    import numpy as np
+
+    from quartbench import GramForm, Orthant, inverse
+    from quartbench.inverse.symnmf import uniform_start
+
+    kind, rank = name.split(", r = ")
+    data, _ = inverse.examples.digits(int(rank))
+    unit = data / np.linalg.norm(data, axis=1)[:, None]
+    matrix = unit @ unit.T if kind == "cosines" else inverse.similarity(data)
+    problem = inverse.Problem(GramForm(len(data), int(rank)), matrix, Orthant())
+    inverse.solve(problem, method, max_iter=30)  # loads machine code
+    found = []
+    for seed in range(starts):
+        start = uniform_start(matrix, int(rank), seed)
+        # On the wall: each run from its start, with all that a solve does before and between the steps.
+        began, seen = time.perf_counter(), []
+        note = lambda state, began=began, seen=seen: seen.append((time.perf_counter() - began, state.fun))  # noqa: E731
+        run = inverse.solve(problem, method, start, tol=1e-7, max_iter=20_000, time_limit=LONGEST_RUN, callback=note)
+        found.append((next(second for second, fun in seen if fun <= (1.0 + NEAR) * run.fun), run.fun))
+    seconds, values = np.array(found).T
+    return {"seconds": float(np.exp(np.log(seconds).mean())), "value": float(values.mean())}
+
+
+class Factors:
+    """Symmetric NMF of similarities of digits, on one thread: `auto`, coordinate descent, L-BFGS-B, projected BB."""
+
+    version = common.PROBLEM_SET
+    params = (CLUSTERS, ["auto", "cd", "scipy-lbfgs", "projected-bb"])
+    param_names = ("matrix", "method")
+    starts = 5
+
+    def setup_cache(self):
+        common.one_thread()
+        cells = [(name, method) for name in self.params[0] for method in self.params[1]]
+        return common.table((cell, lambda cell=cell: factored(*cell, self.starts)) for cell in cells)
+
+    setup_cache.timeout = 900
+
+    def setup(self, cache, matrix, method):
+        self.figures = common.cell(cache, matrix, method)
+
+    def track_seconds(self, cache, matrix, method):
+        return self.figures["seconds"]
+
+    def track_value(self, cache, matrix, method):
+        return self.figures["value"]
+
+    track_seconds.unit = "seconds"
+    track_value.unit = "F"

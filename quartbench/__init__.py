@@ -6,9 +6,10 @@ from quartbench.runtime import configure
 
 configure()  # before anything is compiled, or a thread started
 
-from quartbench import instances, inverse  # noqa: E402
+from quartbench import distributed, instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
-from quartbench.errors import ProblemError  # noqa: E402
+from quartbench.distributed import DaskForm, DiskForm  # noqa: E402
+from quartbench.errors import LostError, ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
     DiffractionForm,
@@ -57,8 +58,10 @@ __all__ = [
     "Cholesky",
     "ComplexForm",
     "Cone",
+    "DaskForm",
     "Diagonal",
     "DiffractionForm",
+    "DiskForm",
     "Form",
     "Free",
     "GramForm",
@@ -67,6 +70,7 @@ __all__ = [
     "Identity",
     "Laplacian",
     "LewisWeights",
+    "LostError",
     "Metric",
     "OperatorForm",
     "Orthant",
@@ -85,6 +89,7 @@ __all__ = [
     "certify",
     "coherence",
     "compare",
+    "distributed",
     "effective_resistance",
     "instances",
     "inverse",

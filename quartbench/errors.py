@@ -1,4 +1,4 @@
-"""The one exception of the package, and the words it uses."""
+"""The exceptions of the package, and the words they use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,33 @@ import numpy as np
 
 
 class ProblemError(ValueError):
-    """Bad input: names the argument, what was found and what is needed."""
+    """Bad input: names the argument, what was found and what is needed.
+
+    Examples
+    --------
+    >>> qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    quartbench.errors.ProblemError: c must have shape (2,) (float64) or be flat of length 2, found shape (3,) (float64)
+    """
+
+
+class LostError(RuntimeError):
+    """The rows are out of reach: the cluster, or what held them, is gone.
+
+    Attributes
+    ----------
+    x : array or None
+        The best point of the run that it ended, in the user's units; nothing of it is certified.
+
+    Examples
+    --------
+    >>> lost = qb.LostError("the scheduler is gone")
+    >>> lost.x is None
+    True
+    """
+
+    x: np.ndarray | None = None
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:

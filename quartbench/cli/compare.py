@@ -28,6 +28,7 @@ Examples:
   quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
   quartbench compare --instance problem.npz --solver homgd --solver homgd:step=fixed --metric lewis --out results
   quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
+  quartbench compare --instance phase_gaussian:n=64,ratio=4 --solver auto --solver wirtinger --out results
 """
 
 #: The most that auto may take, in times of our best method, to be shown in green.
@@ -89,7 +90,8 @@ def compare(
     is done, so that a study that was stopped goes on where it was: give the same command again.
 
     The flags for instances, solvers and metrics stand in the place of the study's own; with a leading + they are added
-    to them. Those of one seed or gap each may be repeated too.
+    to them. Those of one seed or gap each may be repeated too. Recoveries are instances of inverse problems, with
+    methods of their own, both in 'quartbench list': a flag changes the groups of its kind and leaves out the others.
 
     The results are read by pandas.read_parquet(OUT), and drawn by 'quartbench report OUT'.
     """
@@ -152,11 +154,13 @@ def _run(runner: Runner, console: Console) -> None:
 
 
 def _print_tables(frame: pandas.DataFrame) -> None:
-    from quartbench.study import costs, summary
+    from quartbench.study import costs, outcomes, summary
 
     console = Console()
     frame = costs.prepare(frame)
-    for group, runs in frame.groupby("group", sort=False):
+    for group, runs in costs.recoveries(frame).groupby("group", sort=False):
+        console.print(_recovery_table(group, outcomes.outcomes(runs)))
+    for group, runs in costs.convex(frame).groupby("group", sort=False):
         console.print(_time_table(group, summary.times(runs), runs.loc[~runs["peer"], "metric_asked"].unique()))
         if group == "peers" and runs["peer"].any() and (runs["solver"] == "auto").any():
             for gap, here in summary.peers(runs).groupby("rel_gap", sort=False):
@@ -185,6 +189,22 @@ def _time_table(group: str, times: pandas.DataFrame, metrics: Sequence[str]) -> 
         if row.min() < math.inf:
             ranked[0] = f"[bold green]{ranked[0]}[/]"
         table.add_row(escape(instance), f"{gap:.0e}", ",  ".join(ranked))
+    return table
+
+
+def _recovery_table(group: str, found: pandas.DataFrame) -> Table:
+    """Rank the contenders on each instance: by how often they recover the truth, then by the whole wait."""
+    table = headed_table(escape(f"{group}: recovered of seeds, median error and time with the start"))
+    table.add_column("instance", min_width=20)
+    table.add_column("methods, best first")
+    for instance, here in found.groupby("instance", sort=False):
+        here = here.assign(missed=-here.recovered / here.seeds).sort_values(["missed", "wall"], kind="stable")
+        ranked = [
+            f"{escape(one.contender)} {one.recovered}/{one.seeds} {one.error:.0e} {time_words(one.wall)}"
+            for one in here.itertuples()
+        ]
+        ranked[0] = f"[bold green]{ranked[0]}[/]"
+        table.add_row(escape(instance), ",  ".join(ranked))
     return table
 
 

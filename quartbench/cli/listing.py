@@ -21,10 +21,15 @@ Completion of commands and options in your shell, by one line in its start-up fi
 @click.command(name="list", epilog=COMPLETION)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def list_(as_json: bool) -> None:
-    """List solvers, metrics, cones, instances and methods."""
+    """List solvers, metrics, cones, instances and methods.
+
+    Inverse methods run on recoveries, which are instances of inverse problems with the truth behind their data. The
+    studies are listed by 'quartbench compare --studies'.
+    """
     from quartbench import inverse, solvers
     from quartbench.cones import CONES
     from quartbench.instances import INSTANCES
+    from quartbench.inverse.recoveries import RECOVERIES
     from quartbench.precondition import METRICS
 
     found = {
@@ -33,6 +38,7 @@ def list_(as_json: bool) -> None:
         "cones": {name: _first_line(cone) for name, cone in CONES.items()},
         "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
         "inverse methods": {name: _first_line(method) for name, method in inverse.methods().items()},
+        "recoveries": {name: _first_line(make) for name, make in RECOVERIES.items()},
     }
     if as_json:
         click.echo(json_text(found))

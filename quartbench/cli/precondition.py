@@ -19,7 +19,7 @@ BAR = 32
 
 
 @click.command()
-@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, path_type=Path))
 @click.option("--rank", type=click.IntRange(1), help="Rows of a term [default: 1; a saved problem has its own].")
 @click.option("--method", default="auto", show_default=True, help="How Lewis weights are computed.")
 @click.option("--eps", default=0.01, show_default=True, type=float, help="Their accuracy: κ ≤ (1 + eps)·√n.")
@@ -31,8 +31,8 @@ def precondition(source: Path, rank: int | None, method: str, eps: float, as_jso
     uniform (B⁽⁰⁾) and lewis (B*) it prints the certified bound on the quartic condition number κ, the leverage sweeps
     and the seconds they took. Iterations of HomGD grow with κ, those of the accelerated method with its root.
     """
-    from quartbench.model.sources import read_form
     from quartbench.precondition import describe
+    from quartbench.study.files import read_form
 
     found = describe(read_form(source, rank), method, eps)
     if as_json:

@@ -66,6 +66,19 @@ class Cone:
         Whether Newton's directions stay inside, by ``free``, ``limit`` and ``newton_direction``.
     models : bool
         Whether at least ``newton_direction`` and ``limit`` do: enough for a method with dense Hessians.
+
+    Examples
+    --------
+    >>> class Ray(qb.Cone):
+    ...     '''Multiples of (1, …, 1).'''
+    ...
+    ...     name = "ray"
+    ...
+    ...     def project(self, x, metric):
+    ...         return np.full(x.size, max(x.mean(), 0.0))
+    >>> result = qb.solve(qb.Problem(qb.StackedForm(np.eye(3)), [9.0, 6.0, 3.0], Ray()))
+    >>> result.status, result.x.round(4)
+    ('converged', array([1.1447, 1.1447, 1.1447]))
     """
 
     name: ClassVar[str] = "cone"
@@ -251,7 +264,21 @@ CONES = Registry("cone", "quartbench.cones", _cone_class)
 
 
 def register_cone(cls: type[Cone]) -> type[Cone]:
-    """Register a cone under its ``name``: from then on problems with it are listed, saved and read."""
+    """Register a cone under its ``name``: from then on problems with it are listed, saved and read.
+
+    Examples
+    --------
+    >>> @qb.register_cone
+    ... class Halfspace(qb.Cone):
+    ...     '''Points whose entries do not add up to less than zero.'''
+    ...
+    ...     name = "halfspace"
+    ...
+    ...     def project(self, x, metric):
+    ...         return x - min(x.mean(), 0.0)
+    >>> qb.solve(qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 1.0], Halfspace())).status
+    'converged'
+    """
     return CONES.register(cls.name, cls)
 
 

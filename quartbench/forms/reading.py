@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
         if matrix is given and not matrix.has_canonical_format:
             matrix = matrix.copy()
         matrix.sum_duplicates()
-        return matrix.astype(np.float64) if matrix.dtype not in (np.float64, np.float32) else matrix
+        return matrix.astype(np.float64) if matrix.dtype not in (np.float64, np.float32) else behind(matrix)
     if hasattr(given, "matvec"):
         raise ProblemError("rows must be an array, found an operator; OperatorForm takes rows by their products")
     array = any_array(given, "rows")
@@ -51,7 +52,34 @@ def stacked_rows(given: Any, rank: int) -> np.ndarray | sp.csr_matrix:
     if array.dtype.kind not in "fiub":
         raise ProblemError(f"rows must be an array of numbers, found dtype {array.dtype}")
     dtype = array.dtype if array.dtype in (np.float64, np.float32) else np.float64
-    return np.ascontiguousarray(array, dtype=dtype)
+    return behind(np.ascontiguousarray(array, dtype=dtype))
+
+
+def read_only(rows: np.ndarray | sp.csr_matrix) -> np.ndarray | sp.csr_matrix:
+    """Return the same rows without a copy, as a view that cannot be written to; the rows themselves still can."""
+    if sp.issparse(rows):
+        return _by_arrays(rows, read_only)
+    view = rows.view()
+    view.flags.writeable = False
+    return view
+
+
+def behind(rows: np.ndarray | sp.csr_matrix) -> np.ndarray | sp.csr_matrix:
+    """Return what ``read_only`` made a view of, where it did: Numba compiles kernels anew for read-only arrays."""
+    if sp.issparse(rows):
+        return rows if rows.data.flags.writeable else _by_arrays(rows, behind)
+    whole = rows.base
+    if rows.flags.writeable or type(whole) is not np.ndarray or not whole.flags.writeable:
+        return rows
+    same = (rows.ctypes.data, rows.shape, rows.strides, rows.dtype)
+    return whole if same == (whole.ctypes.data, whole.shape, whole.strides, whole.dtype) else rows
+
+
+def _by_arrays(rows: sp.csr_matrix, change: Callable[[np.ndarray], np.ndarray]) -> sp.csr_matrix:
+    """Return a CSR matrix on changed views of its arrays."""
+    changed = copy.copy(rows)
+    changed.data, changed.indices, changed.indptr = map(change, (rows.data, rows.indices, rows.indptr))
+    return changed
 
 
 def _require_indices(given: Any) -> None:
@@ -123,10 +151,12 @@ def simple_edges(given: Any, points: int) -> np.ndarray:
     if loops.any():
         which = int(np.flatnonzero(loops)[0])
         raise ProblemError(f"edges must join two vertices, found the self-loop {tuple(map(int, edges[which]))}")
-    edges = np.sort(edges.astype(np.int64), axis=1)
-    unique = np.unique(edges, axis=0)
-    if len(unique) != len(edges):
-        raise ProblemError(f"edges must be listed once each, found {len(edges) - len(unique)} repeated")
+    low, high = edges.min(axis=1).astype(np.int64), edges.max(axis=1).astype(np.int64)
+    order = np.lexsort((high, low))
+    unique = np.stack([low[order], high[order]], axis=1)
+    repeated = int((unique[1:] == unique[:-1]).all(axis=1).sum())
+    if repeated:
+        raise ProblemError(f"edges must be listed once each, found {repeated} repeated")
     ends, joined = unique, points
     if len(unique) < points - 1:  # not connected; a file may claim any number of vertices, so only those joined count
         vertices, ends = np.unique(unique, return_inverse=True)

@@ -75,17 +75,40 @@ class TermForm(Form):
         Whether a factor of the Hessian's weights on the way, as ``auto`` makes it, is worth its cost.
     reads_terms : bool
         Whether the rows of some terms can be read without the others.
+    resident : bool
+        Whether all rows may be in memory at once.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
     fuses_misfit : bool
         Whether value, gradient and image of a misfit take one read of the rows, and not one for image and one for
         gradient.
+
+    Examples
+    --------
+    >>> class Slopes(qb.TermForm):
+    ...     '''Differences of neighbours on a line, and the first entry.'''
+    ...
+    ...     def __init__(self, n):
+    ...         super().__init__()
+    ...         self.dim = self.terms = n
+    ...         self.rank, self.shape = 1, (n,)
+    ...
+    ...     def _image(self, x):
+    ...         return np.diff(x, prepend=0.0)
+    ...
+    ...     def _adjoint(self, weights):
+    ...         return weights - np.append(weights[1:], 0.0)
+    >>> Slopes(3).value([1.0, 3.0, 3.0])
+    17.0
+    >>> qb.solve(qb.Problem(Slopes(3), [0.0, 0.0, 4.0])).x.round(3)
+    array([1., 2., 3.])
     """
 
     row_dtype = np.dtype(np.float64)
     in_columns = False
     refines_hessian = True
     reads_terms = False
+    resident = True
     has_edges = False
     fuses_misfit = False
 
@@ -267,8 +290,10 @@ class TermForm(Form):
 
     def misfit_product(
         self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, v: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return Mᵀ(αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ) and t, the image of v. One pass where a kind fuses them, else two.
+
+        Where a pass is so cheap that sums of images would take longer, t is None.
 
         With β = 8ω this is F''(x)v for α = 4ω(q − d), and the product with Gauss and Newton's matrix for α = 0.
         """

@@ -49,6 +49,15 @@ class Problem:
         The minimum f*, where it is known.
     origin : dict, optional
         What made the problem: the generator and its arguments, as JSON.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> problem = qb.Problem(qb.StackedForm(A), [1.0, 0.0])
+    >>> problem.value([1.0, 0.0])
+    1.0
+    >>> problem.gradient([1.0, 0.0])
+    array([7., 4.])
     """
 
     def __init__(

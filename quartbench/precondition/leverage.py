@@ -69,6 +69,11 @@ def leverage(form: TermForm, tau: np.ndarray | None = None) -> np.ndarray:
     -------
     array of shape (m,)
         In [0, rank], adding up to n (graphs: to N − 1, complex rows: to N).
+
+    Examples
+    --------
+    >>> qb.leverage(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))).round(12)
+    array([1. , 0.5, 0.5])
     """
     require_terms(form)
     tau = form.uniform_weights() if tau is None else form.require_weights(tau)
@@ -79,6 +84,11 @@ def coherence(form: TermForm) -> float:
     """Return γ = maxᵢ Tr((ΣBⱼ)⁻¹Bᵢ), the largest leverage score at equal weights (paper §5.3). One sweep.
 
     On a graph that is γ(Ω), the largest effective resistance of an edge; κ of B⁽⁰⁾ is at most √(mγ).
+
+    Examples
+    --------
+    >>> round(qb.coherence(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))), 12)
+    1.0
     """
     return float(leverage(form).max())
 
@@ -105,6 +115,12 @@ def effective_resistance(
         Of the sketch; 32 ln m where not given.
     seed : int
         Of the sketch.
+
+    Examples
+    --------
+    >>> triangle = qb.GraphForm(3, 2, [[0, 1], [1, 2], [0, 2]])
+    >>> qb.effective_resistance(triangle).values.round(12)
+    array([0.66666667, 0.66666667, 0.66666667])
     """
     if not isinstance(form, TermForm) or not form.has_edges:
         raise ProblemError(f"form must be a GraphForm, found {type(form).__name__}; others have leverage scores")

@@ -57,7 +57,7 @@ def _fixed_point_iterates(sweeps: Sweeps, p: float) -> np.ndarray:
 
 
 def surrogate(sweeps: Sweeps, omega: float = 1.5) -> Sweep:
-    """The paper's way to p = 2: Algorithm 3 at p' = 2ln(m/n)/(ln(m/n) + 2ln ω) < 2 (Corollary 5.9).
+    """The paper's way to p = 2: Algorithm 3 at p' = 2ln(m/n)/(ln(m/n) + 2ln ω) < 2 (Corollary 5.10).
 
     Guarantee
         κ ≤ e^{2ε}ω√n after O(ln(m/n)/ln ω) iterations times a double logarithm: 1/(2−p') = ½ + ln(m/n)/(4ln ω)

@@ -45,15 +45,23 @@ class Regression(OptimizeResult):
     fun : float
         At least ‖Ax − b‖₄ (with weights and groups, as asked for), roundings included.
     lower_bound : float
-        Proved: no coefficients have a smaller norm.
+        Proved: no coefficients have a smaller norm. Where columns are dependent to rounding, which the message says,
+        none of those that are zero for the columns left out.
     gap : float
-        (fun − lower_bound)/fun, or 0 where the fit is exact to rounding.
+        (fun − lower_bound)/fun. Where the fit is exact to rounding there are no digits to compare: it is 1, or 0 where
+        nothing is left at all.
     residual : array of shape (m,)
         b − Ax, as computed.
     start : array of shape (n,)
         The least-squares fit that it started from.
     status, success, message, nit, passes, setup_time, solve_time, history
         As in :class:`quartbench.Result`, of the homogenised problem; the status ``exact`` is that of an exact fit.
+
+    Examples
+    --------
+    >>> fit = qb.l4_regression([[1.0], [1.0]], [0.0, 1.0])
+    >>> round(float(fit.x[0]), 8), fit.residual.round(8)
+    (0.5, array([-0.5,  0.5]))
     """
 
     x: np.ndarray
@@ -296,7 +304,7 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
         x=x,
         fun=size,
         lower_bound=0.0,
-        gap=0.0,
+        gap=1.0 if size > 0.0 else 0.0,
         start=x,
         status="exact",
         success=True,

@@ -1,6 +1,7 @@
 """The methods, one per file, behind one driver: ``solve(problem, solver=…, metric=…)``."""
 
 from . import peers as peers
+from .abpg import ABPG, AGD
 from .accel_homgd import AccelHomGD
 from .auto import Auto
 from .bregman import Bregman
@@ -19,6 +20,8 @@ from .registry import describe, load_solver, make_solver, register, solvers
 from .results import History, Result
 
 __all__ = [
+    "ABPG",
+    "AGD",
     "GD",
     "AccelHomGD",
     "Auto",

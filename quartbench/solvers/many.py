@@ -71,6 +71,13 @@ def solve_many(
     list of Result
         In the order of ``C``. On dense rows in free space problems run in lockstep, and the seconds in a history are
         those of all of them together; else they run one after another.
+
+    Examples
+    --------
+    >>> form = qb.instances.spectrum(500, 20, sigma_min=0.1, seed=0).form
+    >>> C = np.random.default_rng(0).standard_normal((3, 20))
+    >>> [result.success for result in qb.solve_many(form, C)]
+    [True, True, True]
     """
     form = form_of(form)
     if not hasattr(C, "__len__"):
@@ -87,7 +94,7 @@ def solve_many(
     cone = cone_of(cone, form.cone).bind(form)
     prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
     problems = [prepared.problem(c) for c in C]
-    prepared.ready(next((problem for problem in problems if not problem.trivial), None))
+    prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
     setup = prepared.setup_time / len(problems)
     budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
@@ -119,7 +126,7 @@ class Together(HomNewtonCG):
         """Return B⁽⁰⁾, whatever it costs: many solves share it."""
         name = precondition.automatic_metric(problem.form, problem.cone)
         options = {"precision": "single"} if name == "uniform" else {}
-        return precondition.metric(problem.form.twin(), name, **options)
+        return precondition.metric(problem.form, name, **options)
 
 
 class _Block:
@@ -305,7 +312,7 @@ class _Block:
         restarts = np.zeros(len(trace), dtype=bool)
         lower, f_scale = found.lower_bound, self.f_scale[j]
         return ended(
-            problem,
+            problem.form,
             x,
             found.value,
             lower,

@@ -19,8 +19,10 @@ import numba
 
 from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
+from quartbench.inverse.recoveries import application
 
 from . import grid, store, system, worker
+from .rows import NOTHING, NOWHERE
 from .timing import PAUSE
 
 #: Runs of at least this many seconds are not repeated: their noise is small beside them.
@@ -66,7 +68,7 @@ class Worker:
         else:
             status, message = "timeout", f"killed after {waited:.3g} s of {self.stage}: it did not stop by itself"
         self.end()
-        nothing = worker.NOWHERE | worker.NOTHING | {"optimum": math.nan}
+        nothing = NOWHERE | NOTHING | {"optimum": math.nan}
         return nothing | known | {"metric": request["metric"], "status": status, "message": message}
 
     def _start(self) -> None:
@@ -233,6 +235,7 @@ class Runner:
         row = found | {
             "key": key,
             "study": self.study.name,
+            "application": application(cell.instance.generator) if cell.instance.inverse else "",
             "instance": cell.instance.label,
             "problem_set": PROBLEM_SET,
             **cell.place,
@@ -268,6 +271,7 @@ class Runner:
             "max_iter": cell.max_iter,
             "time_limit": cell.time_limit,
             "bounds": cell.bounds,
+            "kappa": cell.kappa,
         }
         # Certificates stand off the clock that the time limit reads: they may take as long again.
         limit = 2.0 * cell.time_limit + self.study.grace

@@ -13,7 +13,6 @@ import os
 import signal
 import threading
 import time
-import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -21,48 +20,41 @@ import numpy as np
 
 from quartbench import instances, precondition
 from quartbench.errors import ProblemError
+from quartbench.inverse.recoveries import RECOVERIES
 from quartbench.model import Problem, certify
 from quartbench.model.estimate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
 
+from .recovering import RecoveryBench
+from .rows import HONEST, NOTHING, NOWHERE, fingerprint, kept, lie
 from .timing import equal_threads
 
 #: What makes f* where nothing is planted, in this order: the first that certifies it well enough.
 REFERENCES = ("homnewton", "homnewton-cg", "auto", "accel-homgd")
 REFERENCE_GAP, REFERENCE_ENOUGH, REFERENCE_SECONDS = 1e-12, 1e-11, 30.0
 
-#: Points of a trace that are kept.
-TRACE = 400
-
-#: Relative error of a reported value that is not a lie: iterates may lie outside the cone by rounding.
-HONEST = 1e-7
+#: Searches for the least and for the largest √ρ/‖x‖² each.
+KAPPA_STARTS = 4
 
 #: How much weaker than the run's best certificate that of its last point may be.
 WEAKER = 3.0
-
-#: What a run leaves that has nothing to show.
-NOTHING: dict[str, Any] = {
-    "success": False,
-    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound"), math.nan),
-    **dict.fromkeys(("nit", "passes", "sweeps"), 0),
-    **dict.fromkeys(("setup_seconds", "solve_seconds", "wall_seconds"), math.nan),
-    **{f"trace_{name}": [] for name in ("iteration", "passes", "seconds", "value", "gap", "restart")},
-}
-
-#: What is known of a problem that could not be made.
-NOWHERE: dict[str, Any] = {"m": 0, "n": 0, "r": 0, "cone": "", "sigma_min": math.nan, "coherence": math.nan}
 
 
 def serve(connection: multiprocessing.connection.Connection, threads: int) -> None:
     """Do the runs that come through a connection until it closes. The target of the worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    bench = Bench(lambda stage, known: connection.send({"stage": stage, "known": known}))
+
+    def announce(stage: str, known: dict[str, Any]) -> None:
+        connection.send({"stage": stage, "known": known})
+
+    convex, inverse = Bench(announce), RecoveryBench(announce)
     with equal_threads(threads):
-        bench.announce("ready", {})
+        announce("ready", {})
         while True:
             try:
                 request = connection.recv()
+                bench = inverse if request["generator"] in RECOVERIES else convex
                 connection.send(bench.run(request))
             except (EOFError, BrokenPipeError, ConnectionResetError):
                 return
@@ -90,9 +82,9 @@ class Bench:
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of a run, those of a failure where it fails."""
         row = self._row(request)
-        if self.identity is not None and fingerprint(self.problem) != self.fingerprint:
+        if self.identity is not None and fingerprint(self._arrays()) != self.fingerprint:
             self.identity = None  # the next run has the problem made anew
-            row |= _lie("it wrote to the rows or to c of its problem, which other methods are given too")
+            row |= lie("it wrote to the rows or to c of its problem, which other methods are given too")
         return row
 
     def _row(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -132,9 +124,13 @@ class Bench:
         self.optimum: float | None = self.problem.optimum
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}
+        self.kappas: dict[str, float] = {}
         self.judge: Any = None
-        self.fingerprint = fingerprint(self.problem)
+        self.fingerprint = fingerprint(self._arrays())
         self.identity = identity
+
+    def _arrays(self) -> list[np.ndarray]:
+        return [self.problem.c, *self.problem.form.arrays().values()]
 
     def _optimum(self, known: float | None) -> float:
         """Return f*: planted, told, or found by one of our methods and certified; NaN where none can."""
@@ -165,6 +161,13 @@ class Bench:
             self.bounds[name] = (made.sweeps, math.nan if found is None else float(found.kappa))
         sweeps, kappa = self.bounds.get(name, (0, math.nan))
         return {"sweeps": sweeps, "kappa_bound": kappa}
+
+    def _kappa(self, name: str) -> float:
+        """Return the measured κ of a metric by name: a lower estimate, off the record, once a problem."""
+        if name not in self.kappas and name in precondition.METRICS:
+            form = self.problem.form.scaled(1.0)
+            self.kappas[name] = precondition.measured_kappa(form, precondition.metric(form, name), starts=KAPPA_STARTS)
+        return self.kappas.get(name, math.nan)
 
     # The run ----------------------------------------------------------------------------------------------------------
 
@@ -201,6 +204,7 @@ class Bench:
             "wall_seconds": wall,
             **thinned(result),
             **self._metric_facts(result.metric, request["bounds"]),
+            "kappa_measured": self._kappa(result.metric) if request["kappa"] else math.nan,
         }
         if result.status == "trivial":
             return row
@@ -224,22 +228,22 @@ class Bench:
         values = result.history.value
         if not np.isfinite(values).all():
             where = int(np.flatnonzero(~np.isfinite(values))[0])
-            return _lie(f"f is {values[where]} at iteration {where}")
+            return lie(f"f is {values[where]} at iteration {where}")
         if self.judge is None:
             self.judge = (certifying_metric(problem.form.twin(), "single"),)
         fresh = certify(problem, result.x, self.judge[0], max(rel_gap, result.gap))
         found = {"value": fresh.value, "lower_bound": fresh.lower_bound, "gap": float(fresh.gap)}
         if abs(fresh.value - result.fun) > HONEST * abs(fresh.value):
-            return found | _lie(f"the run reports f = {result.fun:.12g}, and f is {fresh.value:.12g} at its point")
+            return found | lie(f"the run reports f = {result.fun:.12g}, and f is {fresh.value:.12g} at its point")
         if result.success and fresh.gap > WEAKER * rel_gap:
-            return found | _lie(f"the run reports the gap {result.gap:.2e}, and its point has {fresh.gap:.2e}")
+            return found | lie(f"the run reports the gap {result.gap:.2e}, and its point has {fresh.gap:.2e}")
         if result.success and fresh.gap > rel_gap:
             # The best bound of the run is from an earlier point; the last one agrees with it within its slack.
             found |= {"lower_bound": float(result.lower_bound), "gap": float(result.gap)}
         floor = max(found["lower_bound"], optimum) if math.isfinite(optimum) else found["lower_bound"]
         least = int(values.argmin()) if len(values) else 0
         if len(values) and values[least] < floor - HONEST * abs(floor):
-            return found | _lie(f"f is reported as {values[least]:.12g} at iteration {least}, below the minimum")
+            return found | lie(f"f is reported as {values[least]:.12g} at iteration {least}, below the minimum")
         return found | witness.contradiction(problem)
 
 
@@ -261,20 +265,8 @@ class Witness:
         for iteration, reported, x in self.seen:
             value = problem.homogenised_value(problem.cone.euclidean(problem.form.flat(x)))
             if reported < value - HONEST * abs(value):
-                return _lie(f"f is reported as {reported:.12g} at iteration {iteration}, where it is {value:.12g}")
+                return lie(f"f is reported as {reported:.12g} at iteration {iteration}, where it is {value:.12g}")
         return {}
-
-
-def _lie(message: str) -> dict[str, Any]:
-    return {"status": "failed", "success": False, "message": message}
-
-
-def fingerprint(problem: Problem) -> int:
-    """Return a checksum of the numbers of a problem, which no method may change: others are given the same."""
-    total = 0
-    for array in (problem.c, *problem.form.arrays().values()):
-        total = zlib.crc32(np.ascontiguousarray(array).reshape(-1).view(np.uint8), total)
-    return total
 
 
 def made(spec: str, given: dict[str, Any]) -> Solver:
@@ -299,11 +291,8 @@ def reference(problem: Problem) -> float:
 
 
 def thinned(result: Result) -> dict[str, list]:
-    """Return the columns of a trace with at most ``TRACE`` points: first, last, evenly in the logarithm."""
+    """Return the columns of a trace, of which not all points are kept."""
     history = result.history
-    rows = len(history)
-    kept = np.arange(rows)
-    if rows > TRACE:
-        kept = np.unique(np.geomspace(1, rows, TRACE).round().astype(np.int64) - 1)
+    points = kept(len(history))
     columns = ("iteration", "passes", "seconds", "value", "gap", "restart")
-    return {f"trace_{name}": history[name][kept].tolist() for name in columns}
+    return {f"trace_{name}": history[name][points].tolist() for name in columns}

@@ -54,6 +54,15 @@ def test_a_metric_is_named_once_where_all_share_it_and_with_each_contender_where
     assert "homgd · auto" not in done.output
 
 
+def test_recoveries_are_compared_by_what_they_recover(tmp_path):
+    flags = ("--instance", "phase_gaussian:n=8,ratio=6", "--solver", "auto", "--solver", "wirtinger", "--seed", 0)
+    done = compare(*flags, "--repeats", 1, "--threads", 1, "--rel-gap", "1e-6", "--max-iter", 2000, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "recoveries: recovered of seeds, median error" in done.output
+    assert "auto 1/1" in done.output
+    assert "time to the gap" not in done.output
+
+
 def test_quiet_is_quiet(tmp_path):
     done = compare(*INSTANCE, "--solver", "homgd", "--repeats", 1, "--quiet", "--out", tmp_path)
     assert (done.exit_code, done.output) == (0, "")
@@ -61,7 +70,7 @@ def test_quiet_is_quiet(tmp_path):
 
 def test_studies_and_columns_are_listed():
     listed = compare("--studies").output
-    assert all(name in listed for name in ("quick", "paper", "scaling", "peers", "full"))
+    assert all(name in listed for name in ("quick", "paper", "scaling", "peers", "inverse", "full"))
     explained = compare("--columns").output
     assert all(column.name in explained for column in store.COLUMNS)
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from quartbench import Problem, instances, solve
 from quartbench.model.matrices import read_matrix
-from quartbench.model.sources import read_problem
+from quartbench.study.files import read_problem
 
 from .common import run, run_alone
 

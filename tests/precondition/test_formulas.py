@@ -198,6 +198,15 @@ def test_extrapolation_remembers_as_many_differences_as_it_is_told():
     np.testing.assert_array_equal(memory(points[0], residuals[0]), (points[0], residuals[0]))
 
 
+@pytest.mark.parametrize(("size", "counts"), [(1.5e-10, True), (0.7e-10, False)])
+def test_changes_that_are_alike_to_ten_digits_are_one_change(size, counts):
+    # The changes of the residual are (1, 0) and (0, size): the second of them either solves for the rest, or is left.
+    memory = methods.Extrapolation(2)
+    for residual in ((0.0, 1.0 - size), (1.0, 1.0 - size), (1.0, 1.0)):
+        _, left = memory(np.zeros(2), np.array(residual))
+    np.testing.assert_allclose(left, [0.0, 0.0 if counts else 1.0], atol=1e-5)
+
+
 class Noiseless(Sweeps):
     """Sweeps whose sketches are exact."""
 

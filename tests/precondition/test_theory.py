@@ -81,7 +81,7 @@ def test_the_fixed_point_map_contracts_the_log_distance(data, p):
 
 @given(st.data(), POWERS)
 def test_fixed_point_iterates_converge_at_the_corrected_rate(data, p):
-    """errata 10 of the documentation: D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) for k ≥ 1."""
+    """Prop. 5.8 with errata 10 of the documentation: D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) for k ≥ 1."""
     form = data.draw(stacked_forms())
     best = lewis_weights(form, p=p, eps=1e-12).tau
     tau = form.uniform_weights(p)
@@ -92,7 +92,7 @@ def test_fixed_point_iterates_converge_at_the_corrected_rate(data, p):
 
 @given(st.data(), POWERS, st.sampled_from([0.3, 0.01, 1e-4]))
 def test_algorithm_3_stops_in_time_and_keeps_its_promise(data, p, eps):
-    """Prop. 5.8: so many iterations at most, then κ ≤ e^{2ε}n^{1−1/p}."""
+    """Prop. 5.9: so many iterations at most, then κ ≤ e^{2ε}n^{1−1/p}."""
     form = data.draw(stacked_forms())
     weights = lewis_weights(form, p=p, method="fixed-point", eps=eps)
     assert weights.iterations <= iteration_bound(form, p, eps)
@@ -102,7 +102,7 @@ def test_algorithm_3_stops_in_time_and_keeps_its_promise(data, p, eps):
 
 @given(st.data(), st.sampled_from([1.05, 1.2, 1.5, 2.0]))
 def test_the_surrogate_loses_no_more_than_omega(data, omega):
-    """Corollary 5.9 with errata 12 of the documentation; where m/n ≤ ω² it is B⁽⁰⁾."""
+    """Corollary 5.10 with errata 12 of the documentation; where m/n ≤ ω² it is B⁽⁰⁾."""
     form = data.draw(stacked_forms())
     ratio = form.terms / form.dim
     weights = lewis_weights(form, method="surrogate", omega=omega, eps=0.01)

@@ -113,7 +113,7 @@ def test_an_exact_fit_says_so():
     A, _ = data(30, 5)
     x = np.arange(5.0)
     fit = qb.l4_regression(A, A @ x)
-    assert (fit.status, fit.success, fit.lower_bound) == ("exact", True, 0.0)
+    assert (fit.status, fit.success, fit.lower_bound, fit.gap) == ("exact", True, 0.0, 1.0)
     np.testing.assert_allclose(fit.x, x, rtol=1e-12, atol=1e-12)
     assert fit.fun < 1e-12
     assert qb.l4_regression(A, np.zeros(30)).fun == 0.0

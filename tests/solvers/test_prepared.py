@@ -59,7 +59,7 @@ def test_nothing_is_factored_twice(made):
 
 def test_the_form_is_checked_once(monkeypatch):
     looked = []
-    monkeypatch.setattr(DenseForm, "_used_columns", lambda form: looked.append(1) or np.ones(form.dim, dtype=bool))
+    monkeypatch.setattr(DenseForm, "used_columns", lambda form: looked.append(1) or np.ones(form.dim, dtype=bool))
     ready = qb.prepare(qb.StackedForm(ROWS))
     for _ in range(3):
         ready.solve(np.ones(70))

@@ -12,8 +12,8 @@ import scipy.io
 import scipy.sparse as sp
 
 from quartbench import ComplexForm, GramForm, GraphForm, Problem, ProblemError, StackedForm
-from quartbench.model.sources import is_problem, read_problem
 from quartbench.study import grid, store
+from quartbench.study.files import is_problem, read_problem
 
 FILES, BATCHES = 10_000, 5
 

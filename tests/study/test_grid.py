@@ -1,11 +1,13 @@
 """A study is read, refused in clear words, and its runs are known by what they depend on."""
 
 import itertools
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from quartbench import inverse
 from quartbench.errors import ProblemError
 from quartbench.study import grid
 
@@ -101,7 +103,7 @@ def test_unknown_studies_and_empty_ones_are_refused(tmp_path):
         grid.read_study(written(tmp_path, 'name = "empty"'))
 
 
-@pytest.mark.parametrize("name", ["quick", "paper", "scaling", "peers", "full"])
+@pytest.mark.parametrize("name", ["quick", "paper", "scaling", "peers", "inverse", "full"])
 def test_shipped_studies_are_whole(name):
     study = grid.read_study(name)
     assert study.name == name
@@ -112,8 +114,26 @@ def test_shipped_studies_are_whole(name):
 
 def test_full_holds_all_the_others():
     groups = {group.name for group in grid.read_study("full").groups}
-    for name in ("paper", "scaling", "peers"):
+    for name in ("paper", "scaling", "peers", "inverse"):
         assert {group.name for group in grid.read_study(name).groups} <= groups
+
+
+def test_a_study_says_what_it_left_out(tmp_path):
+    study = grid.read_study(written(tmp_path, 'notes = ["no tests with mice"]\n' + MINE))
+    assert study.notes == ("no tests with mice",)
+    for wrong in ('notes = "words"\n', "notes = [1]\n"):
+        with pytest.raises(ProblemError, match="notes"):
+            grid.read_study(written(tmp_path, wrong + MINE))
+
+
+def test_kappa_is_measured_where_a_group_asks_for_it_and_other_keys_stay(tmp_path):
+    plain = grid.cells(grid.read_study(written(tmp_path, MINE)), 2)
+    asked = grid.cells(grid.read_study(written(tmp_path, "kappa = true\n" + MINE)), 2)
+    assert not any(cell.kappa for cell in plain)
+    assert all(cell.kappa for cell in asked)
+    assert {cell.key(0) for cell in plain}.isdisjoint(cell.key(0) for cell in asked)
+    with pytest.raises(ProblemError, match="kappa must be true or false"):
+        grid.read_study(written(tmp_path, "kappa = 1\n" + MINE))
 
 
 def test_shipped_studies_leave_out_what_is_not_installed(tmp_path):
@@ -251,6 +271,55 @@ def test_flags_alone_are_a_study():
     assert [cell.method.label for cell in grid.cells(study, 1)] == ["gd", "homgd"]
     with pytest.raises(ProblemError, match="needs instances"):
         grid.with_flags(None, solvers=("gd",))
+
+
+def test_flags_change_the_groups_of_their_kind_and_leave_out_the_others(tmp_path):
+    text = MINE + '[[group]]\nname = "waves"\ninstances = ["phase_gaussian:n=8,ratio=4"]\nsolvers = ["auto", "dc"]\n'
+    both = grid.read_study(written(tmp_path, text))
+    assert [group.inverse for group in both.groups] == [False, True]
+
+    def solvers(**flags):
+        return {group.name: [one.label for one in group.solvers] for group in grid.with_flags(both, **flags).groups}
+
+    assert solvers(solvers=("newton",)) == {"waves": ["newton"]}
+    assert solvers(solvers=("+newton",))["waves"] == ["auto", "dc", "newton"]
+    assert "newton" not in solvers(solvers=("+newton",))["mine"]
+    assert solvers(solvers=("auto",)) == {"mine": ["auto"], "waves": ["auto"]}
+    assert solvers(instances=("phase_masks:n=8,masks=4",)) == {"waves": ["auto", "dc"]}
+    assert [g.metrics for g in grid.with_flags(both, metrics=("lewis",)).groups] == [("lewis",), ("auto",)]
+    with pytest.raises(ProblemError, match="no group of the study has an instance and a solver left"):
+        grid.with_flags(both, instances=("phase_masks:n=8,masks=4",), solvers=("homcg",))
+    with pytest.raises(ProblemError, match="did you mean 'newton'"):
+        grid.with_flags(both, solvers=("newtn",))
+    alone = grid.with_flags(None, instances=("phase_masks:n=8,masks=4", "ring:points=9"))
+    assert [(group.name, group.inverse) for group in alone.groups] == [("catalogue", False), ("recoveries", True)]
+
+
+def test_methods_for_recoveries_have_their_own_names_settings_and_restarts(tmp_path):
+    def study(solver, instance="phase_gaussian:n=8,ratio=4"):
+        text = f'name = "x"\n[[group]]\nname = "g"\ninstances = ["{instance}"]\nsolvers = [{solver}]\n'
+        return grid.read_study(written(tmp_path, text))
+
+    (method,) = study('{ method = "dc", accuracy = 0.5 }').groups[0].solvers
+    assert (method.label, method.inverse, json.loads(method.settings)["accuracy"]) == ("dc accuracy=0.5", True, 0.5)
+    (plain,), (again,) = (study(f'{{ method = "auto"{more} }}').groups[0].solvers for more in ("", ", restarts = 3"))
+    assert again.label == "auto restarts=3"
+    assert plain.settings != again.settings
+    for solver, message in (
+        ('"homgd"', "unknown method for recoveries 'homgd'"),
+        ('{ method = "dc", accurcy = 1 }', "did you mean 'accuracy'"),
+        ('{ method = "auto", restarts = -1 }', "restarts of auto must be a whole number of at least 0"),
+    ):
+        with pytest.raises(ProblemError, match=message):
+            study(solver)
+    with pytest.raises(ProblemError, match="convex problems or recoveries, found both"):
+        study('"auto"', 'phase_gaussian:n=8,ratio=4", "ring:points=9')
+
+
+def test_a_new_version_of_an_inverse_method_is_a_new_auto(monkeypatch):
+    before = grid.read_methods(("auto",), recoveries=True)[0].source
+    monkeypatch.setattr(inverse.Newton, "version", 99)
+    assert grid.read_methods(("auto",), recoveries=True)[0].source != before
 
 
 def test_a_peer_has_one_run_for_all_metrics(study):

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from quartbench.cli import main
 from quartbench.errors import ProblemError
 from quartbench.solvers import History, HomGD, Result
-from quartbench.study import grid, runner, store, worker
+from quartbench.study import grid, rows, runner, store, worker
 
 BAD_SOLVERS = Path(__file__).with_name("bad_solvers.py")
 SMALL = """
@@ -413,7 +413,7 @@ def test_a_trace_keeps_its_ends():
     kept = worker.thinned(Result(history=history))["trace_iteration"]
     assert kept[:3] == [0, 1, 2]
     assert kept[-1] == 99_999
-    assert 300 < len(kept) <= worker.TRACE
+    assert 300 < len(kept) <= rows.TRACE
 
 
 # Disks ----------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from quartbench.cli import main
 from quartbench.errors import ProblemError
-from quartbench.study import store, worker
+from quartbench.study import rows, store
 
 EMPTY = {"string": "", "int64": 0, "double": math.nan, "bool": False}
 SYSTEM = {"processor": "abacus", "numpy": "2.0", "commit": "abc", "cores": 2}
@@ -39,7 +39,7 @@ def test_every_column_is_explained_once():
 
 
 def test_the_worker_fills_only_known_columns():
-    assert {*worker.NOTHING, *worker.NOWHERE} <= set(store.schema().names)
+    assert {*rows.NOTHING, *rows.NOWHERE} <= set(store.schema().names)
 
 
 def test_columns_keep_their_types_when_there_is_nothing_in_them(tmp_path):

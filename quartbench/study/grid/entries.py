@@ -14,13 +14,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from quartbench import inverse
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.instances import INSTANCES
 from quartbench.instances.saved import checksum
 from quartbench.precondition import METRICS
 from quartbench.solvers import load_solver, make_solver, solvers
 
-from .records import Instance, Method, digest
+from .records import GENERATORS, Instance, Method, digest
+
+#: What a method for recoveries may be given beside its own settings: further starts, as the user's call has them.
+RESTARTS = "restarts"
 
 #: The largest number that a column of whole numbers holds.
 MOST = 2**63 - 1
@@ -43,9 +46,9 @@ def read_instances(entry: Any, where: str = "instance", folder: Path | None = No
         name = table.pop("generator", None)
     else:
         raise ProblemError(f"{where}: an instance must be 'generator:name=value,…' or a table, found {entry!r}")
-    if not isinstance(name, str) or name not in INSTANCES:
-        raise unknown_name("instance", name, INSTANCES)
-    signature = inspect.signature(INSTANCES[name])
+    if not isinstance(name, str) or name not in GENERATORS:
+        raise unknown_name("instance", name, GENERATORS)
+    signature = inspect.signature(GENERATORS[name])
     if "seed" in table:
         raise ProblemError(f"{where}: seeds stand beside the instances, not among the arguments of {name!r}")
     for given in table:
@@ -86,25 +89,29 @@ def _assignment(text: str, where: str) -> tuple[str, Any]:
 
 
 def read_methods(
-    entries: Iterable[Any], where: str = "solver", folder: Path | None = None, missed: list[str] | None = None
+    entries: Iterable[Any],
+    where: str = "solver",
+    folder: Path | None = None,
+    missed: list[str] | None = None,
+    recoveries: bool = False,
 ) -> tuple[Method, ...]:
     """Return the solvers of names, ``"file.py:Class"`` or tables ``{method = …, setting = …}``.
 
-    A name may carry settings, ``"homgd:step=fixed"``, and so may a file.
-
-    Where ``missed`` is given, solvers that are not registered are noted there instead of being errors.
+    A name may carry settings, ``"homgd:step=fixed"``, and so may a file. Where ``missed`` is given, solvers that are
+    not registered are noted there instead of being errors. The methods for recoveries have names of their own, and may
+    have a setting ``restarts``.
     """
-    found = []
+    found, known = [], known_methods(recoveries)
     for entry in entries:
         table = _settings(entry, where) if isinstance(entry, str) else entry
         if not isinstance(table, dict) or not isinstance(table.get("method"), str):
             raise ProblemError(f"{where}: a solver must be a name or a table with 'method', found {entry!r}")
         given = {key: value for key, value in table.items() if key != "method"}
         spec = table["method"]
-        if missed is not None and spec not in solvers():
+        if missed is not None and spec not in known:
             missed.append(spec)
             continue
-        found.append(_method(spec, given, where, folder))
+        found.append(_inverse_method(spec, given, where) if recoveries else _method(spec, given, where, folder))
     return tuple(dict.fromkeys(found))
 
 
@@ -118,6 +125,11 @@ def _settings(entry: str, where: str) -> dict[str, Any]:
     return {"method": method} | {
         name: words.get(value, value) if isinstance(value, str) else value for name, value in given
     }
+
+
+def known_methods(recoveries: bool) -> dict[str, type]:
+    """Return the registered solvers, or the registered methods for recoveries."""
+    return inverse.methods() if recoveries else solvers()
 
 
 def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -> Method:
@@ -136,9 +148,29 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
         name = cls.name
         # A user edits the file rather than its version: what it holds decides.
         source = digest(Path(path).read_text(encoding="utf-8"))
+    return _with_settings(cls, spec, name, given, where, source=source)
+
+
+def _inverse_method(name: str, given: dict[str, Any], where: str) -> Method:
+    known = known_methods(recoveries=True)
+    if name not in known:
+        raise unknown_name("method for recoveries", name, known)
+    source = ""
+    if name == "auto":  # it may pick any of ours, and its call another start
+        source = digest(json.dumps({key: one.version for key, one in known.items() if not one.peer}))
+    apart = {key: read_whole(given[key], f"{where}: {key} of {name}", 0) for key in given if key == RESTARTS}
+    return _with_settings(known[name], name, name, given, where, apart, source=source, inverse=True)
+
+
+def _with_settings(
+    cls: type, spec: str, name: str, given: dict[str, Any], where: str, apart: dict[str, Any] | None = None, **more: Any
+) -> Method:
+    """Return the method of a class with the settings given; those in ``apart`` are not for its constructor."""
+    apart = apart or {}
+    own = {key: value for key, value in given.items() if key not in apart}
     parameters = inspect.signature(cls).parameters
     free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    for setting in given:
+    for setting in own:
         if setting not in parameters and not free:
             raise unknown_name(f"setting of {name}", setting, parameters)
     try:
@@ -146,10 +178,10 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
     except (TypeError, ValueError):
         raise ProblemError(f"{where}, solver {name!r}: settings must be JSON, found {given!r}") from None
     try:
-        solver = cls(**given)
+        solver = cls(**own)
     except ProblemError as error:
         raise ProblemError(f"{where}, solver {name!r}: {error}") from None
-    settings = {key: value for key, value in vars(solver).items() if not key.startswith("_")}
+    settings = {key: value for key, value in vars(solver).items() if not key.startswith("_")} | apart
     label = " ".join([name, *(f"{key}={value}" for key, value in given.items())])
     return Method(
         spec=spec,
@@ -159,7 +191,7 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
         settings=json.dumps(settings, sort_keys=True, default=repr),
         version=int(cls.version),
         peer=bool(cls.peer),
-        source=source,
+        **more,
     )
 
 

@@ -10,14 +10,23 @@ from typing import Any
 
 from quartbench.errors import ProblemError, unknown_name
 
-from .entries import read_instances, read_methods, read_metric, read_positive, read_seed, read_text, read_whole
+from .entries import (
+    known_methods,
+    read_instances,
+    read_methods,
+    read_metric,
+    read_positive,
+    read_seed,
+    read_text,
+    read_whole,
+)
 from .records import GRACE, Group, Study
 
 #: The studies that come with the package.
 SHIPPED = Path(__file__).parents[1] / "studies"
 
 #: Defaults for its groups that the top of a study may set.
-LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds")
+LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds", "kappa")
 
 
 def shipped() -> dict[str, str]:
@@ -50,8 +59,9 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
-    _known(found, ("name", "about", "grace", "include", "needs", "group", *LIMITS), where)
-    groups, notes, missed = [], {}, []
+    _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", *LIMITS), where)
+    groups, missed = [], []
+    notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
     for other in _list(found.get("include", []), f"{where}: include"):
         included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
         groups += included.groups
@@ -97,7 +107,11 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
         for entry in _list(table["instances"], f"{where}: instances")
         for instance in read_instances(entry, f"{where}: instances", folder)
     )
-    given["solvers"] = read_methods(_list(table["solvers"], f"{where}: solvers"), where, folder, missed)
+    kinds = {instance.inverse for instance in given["instances"]}
+    if len(kinds) > 1:
+        raise ProblemError(f"{where}: instances must be convex problems or recoveries, found both: make two groups")
+    entries = _list(table["solvers"], f"{where}: solvers")
+    given["solvers"] = read_methods(entries, where, folder, missed, recoveries=True in kinds)
     for name, check in (("metrics", read_metric), ("seeds", read_seed), ("rel_gaps", read_positive)):
         if name in table:
             entries = _list(table[name], f"{where}: {name}")
@@ -109,8 +123,9 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
             given[name] = read_whole(table[name], f"{where}: {name}", 1)
     if "time_limit" in table:
         given["time_limit"] = read_positive(table["time_limit"], f"{where}: time_limit")
-    if not isinstance(given.get("bounds", False), bool):
-        raise ProblemError(f"{where}: bounds must be true or false, found {given['bounds']!r}")
+    for name in ("bounds", "kappa"):
+        if not isinstance(given.get(name, False), bool):
+            raise ProblemError(f"{where}: {name} must be true or false, found {given[name]!r}")
     return Group(**given)
 
 
@@ -143,30 +158,62 @@ def with_flags(
     """Return a study with the flags of the command line in the place of its lists.
 
     An instance, solver or metric with a leading ``+`` is added to the list of every group instead. Without a study the
-    flags are one: a group ``catalogue``.
+    flags are one: a group ``catalogue``, and one ``recoveries`` where there are such instances. Instances and solvers
+    change the groups of their kind, convex or inverse; a group for which nothing is left is left out.
     """
+    instances, solvers, metrics = tuple(instances), tuple(solvers), tuple(metrics)
     if study is None:
         if not instances:
             raise ProblemError("a study needs instances: name a study, or give --instance")
-        group = Group("catalogue", (), read_methods(("auto",)))
-        study = Study("flags", (group,), "made of flags")
+        kinds = sorted({one.inverse for flag in instances for one in read_instances(flag.removeprefix("+"))})
+        names = {False: "catalogue", True: "recoveries"}
+        groups = tuple(Group(names[kind], (), read_methods(("auto",), recoveries=kind)) for kind in kinds)
+        study = Study("flags", groups, "made of flags")
+    inverse = {group.inverse for group in study.groups}
+    for flag in solvers:
+        if not any(_suits(flag, kind) for kind in inverse):
+            read_methods((flag.removeprefix("+"),), recoveries=True in inverse)  # which says what is wrong
+            raise ProblemError(f"no group of the study takes the solver {flag.removeprefix('+')!r}")
 
     def merged(old: tuple, flags: Iterable[str], make: Any) -> tuple:
         new = [entry for flag in flags for entry in make(flag.removeprefix("+"))]
         kept = old if all(flag.startswith("+") for flag in flags) else ()
         return tuple(dict.fromkeys([*kept, *new]))
 
-    def changed(group: Group) -> Group:
+    def changed(group: Group) -> Group | None:
+        kind = group.inverse
         lists = {
-            "instances": merged(group.instances, tuple(instances), read_instances),
-            "solvers": merged(group.solvers, tuple(solvers), lambda flag: read_methods((flag,))),
-            "metrics": merged(group.metrics, tuple(metrics), lambda flag: (read_metric(flag, "metric"),)),
+            "instances": merged(
+                group.instances,
+                instances,
+                lambda flag: [one for one in read_instances(flag) if one.inverse is kind],
+            ),
+            "solvers": merged(
+                group.solvers,
+                solvers,
+                lambda flag: read_methods((flag,), recoveries=kind) if _suits(flag, kind) else (),
+            ),
+            "metrics": merged(
+                group.metrics, () if kind and False in inverse else metrics, lambda flag: (read_metric(flag, "metric"),)
+            ),
             "seeds": tuple(read_seed(seed, "seed") for seed in seeds),
             "rel_gaps": tuple(read_positive(gap, "rel_gap") for gap in rel_gaps),
             "time_limit": None if time_limit is None else read_positive(time_limit, "time_limit"),
             "max_iter": max_iter,
             "repeats": repeats,
         }
+        given = {"instances": instances, "solvers": solvers}
+        if any(flags and not lists[name] for name, flags in given.items()):
+            return None
         return replace(group, **{name: value for name, value in lists.items() if value not in ((), None)})
 
-    return replace(study, groups=tuple(changed(group) for group in study.groups))
+    groups = tuple(group for group in map(changed, study.groups) if group is not None)
+    if not groups:
+        raise ProblemError("no group of the study has an instance and a solver left: one is convex, the other inverse")
+    return replace(study, groups=groups)
+
+
+def _suits(flag: str, inverse: bool) -> bool:
+    """Say whether a solver by its name is one for groups of a kind; one in a file is for convex problems."""
+    name, _, settings = flag.removeprefix("+").partition(":")
+    return name in known_methods(inverse) or (not inverse and bool(settings))

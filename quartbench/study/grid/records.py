@@ -9,18 +9,23 @@ import hashlib
 import inspect
 import itertools
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from quartbench.instances import INSTANCES, PROBLEM_SET
+from quartbench.inverse.recoveries import RECOVERIES
 
 #: Seconds past twice its time limit after which a run is killed. On a busy machine a small BLAS-3 call has taken 17 s:
 #: its threads wait for each other without sleeping.
 GRACE = 30.0
 
 #: Signs for the arguments of generators in the label of an instance.
-SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d"}
+SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d", "ratio": "m/n"}
+
+#: What an instance is made by: convex problems, and recoveries, which are inverse problems with the truth behind them.
+GENERATORS: dict[str, Callable] = {**INSTANCES, **RECOVERIES}
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,11 @@ class Instance:
 
     generator: str
     arguments: tuple[tuple[str, Any], ...]
+
+    @property
+    def inverse(self) -> bool:
+        """Whether it is a recovery."""
+        return self.generator in RECOVERIES
 
     @property
     def json(self) -> str:
@@ -44,7 +54,7 @@ class Instance:
         words = [self.generator.replace("_", "-")]
         if {"m", "n"} <= given.keys():
             words.append(f"{given.pop('m')}×{given.pop('n')}")
-        defaults = inspect.signature(INSTANCES[self.generator]).parameters
+        defaults = inspect.signature(GENERATORS[self.generator]).parameters
         for name, value in given.items():
             if value != defaults[name].default or name == "dim":
                 words.append(_argument(name, value))
@@ -56,6 +66,7 @@ class Method:
     """A solver with its settings: ``spec`` and ``given`` make it again in another process.
 
     ``source`` is a hash of what its version does not tell: of a user's file, of the methods that ``auto`` picks from.
+    ``inverse`` tells methods for recoveries, which have their own names.
     """
 
     spec: str
@@ -66,6 +77,7 @@ class Method:
     version: int
     peer: bool
     source: str = ""
+    inverse: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,12 @@ class Group:
     time_limit: float = 60.0
     repeats: int = 3
     bounds: bool = False
+    kappa: bool = False
+
+    @property
+    def inverse(self) -> bool:
+        """Whether its instances are recoveries, and its solvers methods for them."""
+        return self.solvers[0].inverse
 
 
 @dataclass(frozen=True)
@@ -110,6 +128,7 @@ class Cell:
     threads: int
     repeats: int
     bounds: bool
+    kappa: bool = False
 
     @property
     def problem(self) -> tuple[str, str, int]:
@@ -143,6 +162,8 @@ class Cell:
             "bounds": self.bounds,
             "repeat": repeat,
         }
+        if self.kappa:  # came later: the keys of runs without it stay what they were
+            depends["kappa"] = True
         return digest(json.dumps(depends, sort_keys=True))
 
 
@@ -167,6 +188,7 @@ def cells(study: Study, threads: int) -> list[Cell]:
                 threads=threads,
                 repeats=group.repeats,
                 bounds=group.bounds,
+                kappa=group.kappa,
             )
             found.setdefault(cell.key(0), cell)
     order = {problem: number for number, problem in enumerate(dict.fromkeys(c.problem for c in found.values()))}

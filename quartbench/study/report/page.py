@@ -17,11 +17,11 @@ import pandas as pd
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store, summary
 
-from . import draw, tables
+from . import applications, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import PAPER, Figure, figures
+from .figures import CURVES, PAPER, Figure, figures
 from .growth import SCALING
-from .words import ranges, short, slug
+from .words import ranges, short, slug, typeset
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -91,11 +91,12 @@ class Content:
     """Everything that the page and its summary show."""
 
     def __init__(self, runs: pd.DataFrame, about: dict[str, Any], kernels: dict | None) -> None:
-        self.runs, self.about, self.kernels = runs, about, kernels
+        self.every, self.runs, self.about, self.kernels = runs, costs.convex(runs), about, kernels
         self.noise = float(about.get("noise", {}).get("floor") or 0.0)
         self.claims = [(claim, claim.decide(runs)) for claim in CLAIMS]
-        self.winners = tables.winners(runs)
-        self.figures = figures(runs, kernels)
+        self.winners = tables.winners(self.runs)
+        self.parts = applications.parts(runs)
+        self.figures = [*figures(self.runs, kernels), *(figure for part in self.parts for figure in part.figures)]
         self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
         self.run_table = tables.run_table(runs)
         self.places = {row[0].text: place for place, row in enumerate(self.run_table.rows)}
@@ -117,17 +118,23 @@ class Content:
         if (peers.method == "auto").any() and peers.peer.any():
             ratios = summary.peers(peers).wall_ratio.dropna()
             if len(ratios):
+                tally, mean = summary.tally(ratios, costs.noise(self.runs)), short(summary.geometric_mean(ratios))
                 found.append(
-                    f"Against the best bare peer, auto with its certificate is faster on {int((ratios > 1).sum())} of "
-                    f"{len(ratios)} instances and gaps, {short(summary.geometric_mean(ratios))} times in the geometric "
-                    "mean."
+                    f"Against the best bare peer of {peers[peers.peer].method.nunique()}, auto with its certificate "
+                    f"has {tally} on {len(ratios)} instances and gaps: {mean} times as fast in the geometric mean."
                 )
-        broken = int(self.runs.status.isin(costs.BROKEN).sum())
-        short_of = int((~self.runs.success).sum()) - broken
+        broken = int(self.every.status.isin(costs.BROKEN).sum())
+        failed = self.runs.status.isin(costs.BROKEN)
+        short_of = int((~self.runs.success & ~failed).sum())
+        told = f"{len(self.every)} runs, of which {broken} failed"
         found.append(
-            f"{len(self.runs)} runs, of which {broken} failed and {short_of} stopped before the gap they "
-            "were asked for."
+            f"{told} and {short_of} stopped before the gap they were asked for." if len(self.runs) else told + "."
         )
+        recoveries = costs.recoveries(self.every)
+        if len(recoveries):
+            found.append(
+                f"{len(recoveries)} of the runs recover signals, points or clusters from data; section 6 says how well."
+            )
         return found
 
     # The page ---------------------------------------------------------------------------------------------------------
@@ -139,8 +146,8 @@ class Content:
         for figure in self.figures:
             draw.pdf(figure, folder / f"{figure.name}.pdf", self.styles)
             _csv(figure.frame(), folder / f"{figure.name}.csv", digits=6)
-        traces = [name for name in self.runs.columns if name.startswith("trace_")]
-        _csv(self.runs.drop(columns=traces).sort_values("key"), out.parent / "runs.csv")
+        traces = [name for name in self.every.columns if name.startswith("trace_")]
+        _csv(self.every.drop(columns=traces).sort_values("key"), out.parent / "runs.csv")
         _csv(tables.claim_frame(self.claims), out.parent / "claims.csv")
         environment = self._environment()
         context = self._context(out)
@@ -157,7 +164,13 @@ class Content:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "plain": _plain}
+        environment.filters |= {
+            "slug": slug,
+            "short": short,
+            "rows_of": self._rows_of,
+            "plain": _plain,
+            "typeset": typeset,
+        }
         return environment
 
     def _rows_of(self, keys: list[str]) -> str:
@@ -173,13 +186,18 @@ class Content:
             "about": self.about,
             "system": system,
             "config": json.dumps(self.about["config"], indent=2, ensure_ascii=False),
-            "claims": self.claims,
+            "claims": [pair for pair in self.claims if pair[1].verdict != OPEN or pair[1].keys],
+            "unmeasured": [claim for claim, found in self.claims if found.verdict == OPEN and not found.keys],
             "verdicts": [(word, slug(word)) for word in (HOLDS, ONLY, FAILS, OPEN)],
             "winner_table": tables.winner_table(self.winners, self.noise),
             "paper_figures": [by_name[name] for name in PAPER if name in by_name],
             "missing_figures": [name for name in PAPER if name not in by_name],
+            "rate_figure": by_name.get(rates.GROUP),
+            "rate_table": tables.rate_table(self.runs),
+            "kappa_table": tables.kappa_table(self.runs),
             "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
             "growth_table": tables.growth_table(self.runs),
+            "curves": [shown for name, shown in by_name.items() if name.startswith(CURVES)],
             "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],
             "comparison_tables": _present(
                 tables.peer_table(self.runs),
@@ -187,17 +205,20 @@ class Content:
                 tables.cost_table(self.runs),
                 tables.break_even_table(self.runs),
             ),
+            "applications": [
+                {"part": part, "figures": [by_name[figure.name] for figure in part.figures]} for part in self.parts
+            ],
             "kernel_figure": by_name.get("kernels"),
             "kernel_table": tables.kernel_table(self.kernels),
-            "failure_table": tables.failure_table(self.runs),
+            "failure_table": tables.failure_table(self.every),
             "run_table": self.run_table,
             "all_figures": self.figures,
             "noise": self.noise,
             "noise_cells": self.about.get("noise", {}).get("cells", 0),
             "notes": self.about.get("notes", []),
-            "seeds": sorted({int(seed) for seed in self.runs.seed}),
-            "threads": sorted({int(count) for count in self.runs.threads}),
-            "commits": sorted(set(self.runs.commit)),
+            "seeds": sorted({int(seed) for seed in self.every.seed}),
+            "threads": sorted({int(count) for count in self.every.threads}),
+            "commits": sorted(set(self.every.commit)),
             "page_name": out.name,
             "style": (TEMPLATES / "page.css").read_text(encoding="utf-8"),
             "script": (TEMPLATES / "page.js").read_text(encoding="utf-8"),

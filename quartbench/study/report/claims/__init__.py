@@ -8,6 +8,7 @@ from .evidence import compare, pick, split
 from . import homogenisation
 from . import preconditioning
 from . import theorems
+from . import inverse
 from . import additions
 # isort: on
 
@@ -23,6 +24,7 @@ __all__ = [
     "claim",
     "compare",
     "homogenisation",
+    "inverse",
     "pick",
     "preconditioning",
     "split",

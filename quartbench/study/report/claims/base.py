@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from quartbench.study import costs
+
 HOLDS, FAILS, ONLY, OPEN = "holds", "does not hold", "holds only when", "not measured in this study"
 
 
@@ -28,17 +30,21 @@ class Finding:
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence, where it stands, the test that decides it, and the studies whose runs can."""
+    """A sentence, where it stands, the test that decides it, and the studies whose runs can.
+
+    The test is given the runs on convex problems, or those on inverse problems where ``inverse`` is set.
+    """
 
     name: str
     source: str
     sentence: str
     studies: str
     test: Callable[[pd.DataFrame], Finding | None] = field(repr=False)
+    inverse: bool = False
 
     def decide(self, runs: pd.DataFrame) -> Finding:
         """Return the finding; that nothing can be said is one too."""
-        found = self.test(runs)
+        found = self.test(costs.recoveries(runs) if self.inverse else costs.convex(runs))
         if found is None:
             return Finding(OPEN, f"The study {self.studies} measures it.", {}, [])
         return found
@@ -48,11 +54,11 @@ class Claim:
 CLAIMS: list[Claim] = []
 
 
-def claim(name: str, source: str, sentence: str, studies: str) -> Callable:
+def claim(name: str, source: str, sentence: str, studies: str, inverse: bool = False) -> Callable:
     """Enter a test into the list of claims, in the order of the page."""
 
     def enter(test: Callable[[pd.DataFrame], Finding | None]) -> Callable[[pd.DataFrame], Finding | None]:
-        CLAIMS.append(Claim(name, source, sentence, studies, test))
+        CLAIMS.append(Claim(name, source, sentence, studies, test, inverse))
         return test
 
     return enter

@@ -1,8 +1,10 @@
 """Which tables does the report hold? One file per question that a reader asks of the runs."""
 
-from .cells import Cell, Table
+from .applications import cluster_table, fit_table, metric_table, outcome_table, price_table
+from .cells import Cell, Table, seconds
 from .comparison import cost_table, pair_table, peer_table
-from .growth import growth_table
+from .conditioning import kappa_table
+from .growth import growth_table, rate_table
 from .kernels import kernel_table
 from .payoff import BreakEven, break_even, break_even_table
 from .record import claim_frame, failure_table, run_table
@@ -16,14 +18,22 @@ __all__ = [
     "break_even",
     "break_even_table",
     "claim_frame",
+    "cluster_table",
     "cost_table",
     "failure_table",
+    "fit_table",
     "growth_table",
+    "kappa_table",
     "kernel_table",
     "leaders",
+    "metric_table",
+    "outcome_table",
     "pair_table",
     "peer_table",
+    "price_table",
+    "rate_table",
     "run_table",
+    "seconds",
     "winner_table",
     "winners",
 ]

@@ -11,7 +11,7 @@ from quartbench.study.report.figures import compared
 from .cells import Cell, Table, contender, gap_cell, number, seconds
 
 
-def cost_table(runs: pd.DataFrame) -> Table:
+def cost_table(runs: pd.DataFrame) -> Table | None:
     """Return time, iterations, passes and set-up of every contender on every instance at the gap it was asked for."""
     rows = []
     ordered = runs.sort_values(["group", "instance"], kind="stable")
@@ -35,6 +35,8 @@ def cost_table(runs: pd.DataFrame) -> Table:
                 Cell(f"{reached}/{len(here)}", reached / len(here)),
             ]
         )
+    if not rows:
+        return None
     note = (
         "Medians over seeds and repeats of what it cost to reach the gap that was asked for; the time includes the "
         "set-up. 'certified' is the median gap at the end, 'certain' how many runs ended with that gap certified."

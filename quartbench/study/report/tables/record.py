@@ -12,8 +12,12 @@ from .cells import Cell, Table, contender, number, seconds
 
 
 def failure_table(runs: pd.DataFrame) -> Table:
-    """Return the runs that broke off, and those that did not reach the gap they were asked for, with the reason."""
-    short = runs[~runs.success].sort_values(["group", "instance"], kind="stable")
+    """Return the runs that broke off, and those that did not reach the gap they were asked for, with the reason.
+
+    A recovery that ended in another valley is no failure of the run: the tables of the applications count it.
+    """
+    broken = runs.status.isin(costs.BROKEN)
+    short = runs[broken | (~runs.success & (runs.application == ""))].sort_values(["group", "instance"], kind="stable")
     rows = []
     for (group, instance, name, status), here in short.groupby(
         ["group", "instance", "contender", "status"], sort=False

@@ -1,35 +1,41 @@
-"""Problems as people bring them: rows and c in files of numbers, or a problem that was saved."""
+"""Problems as people bring them: rows and c in files of numbers, blocks in a directory, or a problem that was saved."""
 
 from __future__ import annotations
 
 import zipfile
 from pathlib import Path
+from typing import Any
 
+from quartbench.distributed import DaskForm, DiskForm
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, form_of
+from quartbench.model import Problem
+from quartbench.model.matrices import read_matrix
 
-from .matrices import read_matrix
-from .problem import Problem
 
-
-def read_problem(source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None) -> Problem:
+def read_problem(
+    source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None, client: Any = None
+) -> Problem:
     """Return the problem in a saved ``.npz``, or that of rows and c in files of numbers.
 
     Parameters
     ----------
     source : Path
-        A problem saved by :meth:`Problem.save`, or rows in any format of :func:`read_matrix`.
+        A problem saved by :meth:`Problem.save`, rows in any format of :func:`read_matrix`, or a directory of blocks.
     linear : Path, optional
         c beside rows.
     rank : int, optional
         Rows per term, 1 where it is not given. A saved problem has its own: another one is an error.
     cone : str, optional
         The name of a cone, "free" where it is not given; it takes the place of that of a saved problem.
+    client : dask.distributed.Client, optional
+        Of a cluster whose workers read the rows, which are blocks of ``.npy`` or Parquet files.
     """
-    if not is_problem(source):
+    if client is not None or not is_problem(source):
         if linear is None:
             raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
-        return Problem(read_form(source, rank), read_matrix(linear, "c"), cone)
+        form = read_form(source, rank) if client is None else DaskForm(source, client, rank or 1)
+        return Problem(form, read_matrix(linear, "c"), cone)
     if linear is not None:
         raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
     problem = Problem.load(source)
@@ -38,7 +44,9 @@ def read_problem(source: Path, linear: Path | None = None, rank: int | None = No
 
 
 def read_form(source: Path, rank: int | None = None) -> Form:
-    """Return the form of a saved problem, or that of stacked rows, real or complex."""
+    """Return the form of a saved problem, that of stacked rows, real or complex, or that of a directory of blocks."""
+    if source.is_dir():
+        return DiskForm(source, 1 if rank is None else rank)
     if not is_problem(source):
         return form_of(read_matrix(source, "rows"), 1 if rank is None else rank)
     form = Problem.load(source).form

@@ -1,0 +1,137 @@
+"""How does one recovery of a study happen? Data are made, a method fits them, and the study measures the error itself.
+
+F is not convex: nothing is certified here but the convex steps of the DC algorithm, whose gaps are in the trace.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from quartbench import inverse
+from quartbench.errors import ProblemError
+from quartbench.inverse.recoveries import RECOVERIES, Recovery
+
+from .rows import HONEST, NOTHING, NOWHERE, fingerprint, kept, lie
+
+#: Iterations of the run that compiles what another calls.
+WARMING = 2
+
+
+class RecoveryBench:
+    """One recovery at a time, with one start for all methods; ``announce`` is told of every stage of a run."""
+
+    def __init__(self, announce: Callable[[str, dict[str, Any]], None]) -> None:
+        self.announce = announce
+        self.identity: tuple | None = None
+        self.warmed: set[tuple] = set()
+
+    def run(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Return the columns of a run, those of a failure where it fails."""
+        known: dict[str, Any] = NOWHERE | {"optimum": math.nan}
+        try:
+            self._take(request)
+            known = self.facts
+            row = known | NOTHING | self._solved(request)
+        except ProblemError as error:
+            row = known | NOTHING | {"metric": request["metric"]} | lie(str(error))
+        except Exception as error:  # whatever a method of somebody else raises is its result
+            row = known | NOTHING | {"metric": request["metric"]} | lie(f"{type(error).__name__}: {error}")
+        if self.identity is not None and fingerprint(self._arrays()) != self.fingerprint:
+            self.identity = None  # the next run has the data made anew
+            row |= lie("it wrote to the data of its problem, which other methods are given too")
+        return row
+
+    def _take(self, request: dict[str, Any]) -> None:
+        identity = (request["generator"], request["arguments"], request["seed"])
+        if identity == self.identity:
+            return
+        self.identity = None
+        self.announce("making the problem", {})
+        make = RECOVERIES[request["generator"]]
+        self.recovery: Recovery = make(**json.loads(request["arguments"]), seed=request["seed"])
+        form = self.recovery.problem.form
+        self.facts = NOWHERE | {
+            "m": form.terms,
+            "n": form.dim,
+            "r": form.rank,
+            "cone": self.recovery.problem.cone.name,
+            "optimum": math.nan,
+        }
+        self.fingerprint = fingerprint(self._arrays())
+        self.identity = identity
+
+    def _arrays(self) -> list[np.ndarray]:
+        return [self.recovery.start, *self.recovery.problem.form.arrays().values()]
+
+    def _solved(self, request: dict[str, Any]) -> dict[str, Any]:
+        recovery, facts = self.recovery, self.facts
+        given = json.loads(request["given"])
+        restarts = given.pop("restarts", 0)
+        options = {"metric": request["metric"], "tol": request["rel_gap"]}
+        kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments"))
+        if kind not in self.warmed:
+            self.announce("warming", facts)
+            recovery.solve(made(request["spec"], given), max_iter=WARMING, **options)
+            self.warmed.add(kind)
+        method = made(request["spec"], given)
+        self.announce("solving", facts)
+        began = time.perf_counter()
+        with np.errstate(all="ignore"):  # a method may diverge: that is its result, not the user's worry
+            result = recovery.solve(
+                method, max_iter=request["max_iter"], time_limit=request["time_limit"], restarts=restarts, **options
+            )
+        wall = time.perf_counter() - began
+        self.announce("checking", facts)
+        return self._row(request, result, wall) | self._contradiction(result)
+
+    def _row(self, request: dict[str, Any], result: inverse.Result, wall: float) -> dict[str, Any]:
+        recovery = self.recovery
+        begun = [stage for stage in result.stages if stage.name.endswith("start") and stage.passes + stage.seconds > 0]
+        shared = not begun  # the one start of all methods was made before
+        start_seconds = recovery.start_seconds if shared else sum(stage.seconds for stage in begun)
+        start_passes = recovery.start_passes if shared else sum(stage.passes for stage in begun)
+        error = recovery.error(recovery.problem.form.flat(result.x))
+        passes = result.passes - (0 if shared else start_passes)
+        before = result.stages[:-1] if shared else [stage for stage in result.stages[:-1] if stage not in begun]
+        history = result.history
+        points = kept(len(history))
+        return {
+            "metric": request["metric"],
+            "status": result.status,
+            "success": recovery.recovered(error, result),
+            "message": result.message,
+            "value": float(result.fun),
+            "error": float(error),
+            "residual": float(result.residual),
+            "nit": int(sum(stage.nit for stage in result.stages)),
+            "passes": int(passes),
+            "start_passes": int(start_passes),
+            "setup_seconds": float(start_seconds),
+            "solve_seconds": wall if shared else wall - start_seconds,
+            "wall_seconds": wall + (start_seconds if shared else 0.0),
+            "trace_iteration": history.iteration[points].tolist(),
+            "trace_passes": (history.passes[points] + sum(stage.passes for stage in before)).tolist(),
+            "trace_seconds": (history.seconds[points] + sum(stage.seconds for stage in before)).tolist(),
+            "trace_value": history.value[points].tolist(),
+            "trace_gap": history.gap[points].tolist(),
+            "trace_restart": [False] * len(points),
+        }
+
+    def _contradiction(self, result: inverse.Result) -> dict[str, Any]:
+        """Return a failure where the point does not have the F that is reported; nothing where it has."""
+        problem = self.recovery.problem
+        value = problem.value(problem.cone.euclidean(problem.form.flat(result.x)))
+        if abs(value - result.fun) > HONEST * max(value, HONEST * problem.size**2):
+            return lie(f"the run reports F = {result.fun:.12g}, and F is {value:.12g} at its point")
+        return {}
+
+
+def made(name: str, settings: dict[str, Any]) -> str | inverse.Method:
+    """Return the method of a registered name with its settings; ``auto`` is the user's call, which picks itself."""
+    return name if name == "auto" else inverse.methods()[name](**settings)
