@@ -333,6 +333,13 @@ def test_the_checker_finds_what_is_wrong(solver, message):
         testing.check_solver(solver)
 
 
+def test_the_report_of_the_battery_prints_as_a_table():
+    first, *lines = str(testing.check_solver("homnewton")).splitlines()
+    assert first == "homnewton keeps the contract of a solver:"
+    assert len(lines) > 10
+    assert len({line.rstrip().rfind("  ") for line in lines if line.endswith("iterations")}) == 1
+
+
 class Overwrites(Solver):
     """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
 
@@ -346,10 +353,3 @@ def test_a_solver_that_writes_to_the_rows_is_stopped_and_spoils_nothing():
     with pytest.raises(ValueError, match="read-only"):
         solve(PROBLEM, Overwrites(), "identity")
     assert PROBLEM.value(PROBLEM.solution) == before
-
-
-def test_the_report_of_the_battery_prints_as_a_table():
-    first, *lines = str(testing.check_solver("homnewton")).splitlines()
-    assert first == "homnewton keeps the contract of a solver:"
-    assert len(lines) > 10
-    assert len({line.rstrip().rfind("  ") for line in lines if line.endswith("iterations")}) == 1

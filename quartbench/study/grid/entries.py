@@ -97,10 +97,9 @@ def read_methods(
 ) -> tuple[Method, ...]:
     """Return the solvers of names, ``"file.py:Class"`` or tables ``{method = …, setting = …}``.
 
-    A name may carry settings, ``"homgd:step=fixed"``, and so may a file.
-
-    Where ``missed`` is given, solvers that are not registered are noted there instead of being errors. The methods for
-    recoveries have names of their own, and may have a setting ``restarts``.
+    A name may carry settings, ``"homgd:step=fixed"``, and so may a file. Where ``missed`` is given, solvers that are
+    not registered are noted there instead of being errors. The methods for recoveries have names of their own, and may
+    have a setting ``restarts``.
     """
     found, known = [], known_methods(recoveries)
     for entry in entries:
@@ -116,11 +115,6 @@ def read_methods(
     return tuple(dict.fromkeys(found))
 
 
-def known_methods(recoveries: bool) -> dict[str, type]:
-    """Return the registered solvers, or the registered methods for recoveries."""
-    return inverse.methods() if recoveries else solvers()
-
-
 def _settings(entry: str, where: str) -> dict[str, Any]:
     """Return the table of a solver that is named with its settings: ``"name:setting=value,…"``."""
     method, colon, settings = entry.rpartition(":")
@@ -131,6 +125,11 @@ def _settings(entry: str, where: str) -> dict[str, Any]:
     return {"method": method} | {
         name: words.get(value, value) if isinstance(value, str) else value for name, value in given
     }
+
+
+def known_methods(recoveries: bool) -> dict[str, type]:
+    """Return the registered solvers, or the registered methods for recoveries."""
+    return inverse.methods() if recoveries else solvers()
 
 
 def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -> Method:

@@ -219,5 +219,5 @@ def with_flags(
 
 def _suits(flag: str, inverse: bool) -> bool:
     """Say whether a solver by its name is one for groups of a kind; one in a file is for convex problems."""
-    name = flag.removeprefix("+")
-    return name in known_methods(inverse) or (not inverse and ":" in name)
+    name, _, settings = flag.removeprefix("+").partition(":")
+    return name in known_methods(inverse) or (not inverse and bool(settings))
