@@ -27,6 +27,14 @@ def saved(path: str, content: str = "", seed: int = 0) -> Problem:
         The checksum that the file must have, where one is given: results are those of that content.
     seed : int
         Of no consequence.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = qb.instances.spectrum(m=20, n=3, sigma_min=0.5).save(f"{folder}/mine.npz")
+    ...     qb.instances.saved(str(path)).dim
+    3
     """
     if content and checksum(path) != content:
         raise ProblemError(f"instance: the file {path!r} has changed since the study was planned")
