@@ -86,9 +86,12 @@ class _Sampled(Solver):
         try:
             return Geometry(sample, problem)
         except ProblemError as error:
+            if sample.terms == problem.form.terms:
+                raise
+            other = " or sampling='lewis'" if self.sampling == "uniform" else ""
             raise ProblemError(
-                f"the sample must see every direction, found that its {sample.terms} terms do not; take a larger share"
-                f"{', or sampling=' + repr('lewis') if self.sampling == 'uniform' else ''} ({error})"
+                f"the sample needs to see every direction, found that its {sample.terms} terms do not: take a larger "
+                f"share{other}"
             ) from error
 
     def iterates(self, problem, metric, start):

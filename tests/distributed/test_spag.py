@@ -153,5 +153,5 @@ def test_bad_samples_are_refused():
         qb.solve(qb.Problem(qb.GramForm(3, 2), np.ones(6)), "spag")
     rows[:, 0] = 0.0
     rows[7, 0] = 1.0
-    with pytest.raises(qb.ProblemError, match=r"must see every direction.*sampling='lewis'"):
+    with pytest.raises(qb.ProblemError, match=r"needs to see every direction.*or sampling='lewis'"):
         qb.solve(qb.Problem(qb.StackedForm(rows), c), SPAG(0.03))
