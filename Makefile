@@ -15,7 +15,7 @@ RUN := $(VENV)/bin/python
 UNFINISHED := $(VENV)/.unfinished
 RUNTIME := $(VENV)/.installed-runtime
 ALL := $(VENV)/.installed-all
-ALL_EXTRAS := [bench,lint,peers,test]
+ALL_EXTRAS := [bench,cluster,docs,lint,peers,test]
 
 # Cluster modules and user settings that would leak other packages into .venv, or send ours elsewhere.
 unexport PYTHONPATH PYTHONHOME
@@ -23,7 +23,7 @@ export PIP_USER := 0
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help report test fuzz bench gate lint clean
+.PHONY: help report test docs fuzz bench gate lint clean
 
 help: ## list the targets (the default)
 	@echo "make TARGET [ARGS='more arguments for its tool'] [PYTHON=the Python that a new $(VENV) is made with]"
@@ -40,6 +40,11 @@ test: $(ALL) ## compile the kernels, then run the tests
 	@$(RUN) -m quartbench warmup
 	@$(RUN) -m pytest $(ARGS)
 
+docs: $(ALL) ## build the documentation, .docs/html/index.html; broken links and warnings are errors
+	@echo "docs: running the gallery and building the pages (a minute or two)"
+	@$(RUN) -m sphinx -W --keep-going -q -b html $(ARGS) docs .docs/html
+	@echo "docs: the pages begin at .docs/html/index.html"
+
 fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (ARGS='--solves 100000'); goes on if stopped
 	@$(RUN) -m tests.fuzz $(ARGS)
 
@@ -47,25 +52,27 @@ fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (AR
 SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench Large,--skip-existing)
 
 # asv looks for a Python of the running version on PATH: ours comes first, as a shim of that name may not run.
-bench: $(ALL) ## measure the last commit with asv and write its pages to .asv/html
+bench: $(ALL) ## measure the last commit with asv, and draw what all commits gave: .asv/history.html
 	@git rev-parse -q --verify HEAD >/dev/null || { echo "bench: asv measures commits, there is none here" >&2; exit 1; }
 	@echo "bench: measuring commit $$(git rev-parse --short HEAD) with asv (uncommitted changes are not measured)"
+	@echo "bench: how long it takes: $$($(RUN) -m quartbench history --expect)"
 	@[ -f "$$HOME/.asv-machine.json" ] || $(RUN) -m asv machine --yes >/dev/null
 	@PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(RUN) -m asv run $(SKIP) $(ARGS) 'HEAD^!'
-	@$(RUN) -m asv publish
-	@echo "bench: look at the pages with $(RUN) -m asv preview"
+	@$(RUN) -m quartbench history
+	@echo "bench: asv's own pages, which need the internet: $(RUN) -m asv publish, then $(RUN) -m asv preview"
 
 gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' for others), and fail on a regression
 	@$(VENV)/bin/quartbench gate $(ARGS)
 
-lint: $(ALL) ## check the code and its format with ruff
-	@echo "lint: ruff check, ruff format --check"
+lint: $(ALL) ## check the code and its format with ruff, and the types of the public API with mypy
+	@echo "lint: ruff check, ruff format --check, mypy on calls of the public API"
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
+	@$(RUN) -m mypy
 
-clean: ## remove .venv, asv's files, reports of `make report`, solves of `make fuzz`, caches and build outputs
-	@echo "clean: removing $(VENV), .asv, .report, .fuzz, caches and build outputs"
-	@rm -rf $(VENV) .asv .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+clean: ## remove .venv, asv's files, pages of `make report` and `make docs`, solves of `make fuzz`, caches and build outputs
+	@echo "clean: removing $(VENV), .asv, .docs, .report, .fuzz, caches and build outputs"
+	@rm -rf $(VENV) .asv .docs docs/gallery .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
 	@rm -rf .coverage .coverage.* coverage.xml htmlcov
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -14,7 +14,9 @@ PROBLEM_SET = "1"
 
 #: Every method of ours, written out, as asv's parameters must not depend on the commit. One that the measured commit
 #: does not have is skipped.
-SOLVERS = ["gd", "bregman", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto"]
+SOLVERS = ["gd", "bregman", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto", "agd", "abpg"]
+#: Those that the gate guards; the others are baselines, for comparison only.
+GATED = [name for name in SOLVERS if name not in ("agd", "abpg")]
 METRICS = ["identity", "uniform", "lewis"]
 
 

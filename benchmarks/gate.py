@@ -95,7 +95,7 @@ class LewisCounts:
 class SolverTimes(common.Gated):
     """To a certified gap of 1e-9 on 1000 × 200 rows in the Euclidean norm: the whole call of solve."""
 
-    params = (common.SOLVERS,)
+    params = (common.GATED,)
     param_names = ("solver",)
 
     def setup(self, solver):
@@ -110,12 +110,12 @@ class SolverTimes(common.Gated):
 class SolverCounts:
     """Iterations and passes to a certified gap of 1e-8 on small problems: exact, so that 2 % more is a regression."""
 
-    params = (list(COUNTED), common.SOLVERS)
+    params = (list(COUNTED), common.GATED)
     param_names = ("problem", "solver")
     version = common.PROBLEM_SET
 
     def setup_cache(self):
-        pairs = [(name, solver) for name in COUNTED for solver in common.SOLVERS]
+        pairs = [(name, solver) for name in COUNTED for solver in common.GATED]
         return common.table((pair, lambda pair=pair: self.run(*pair)) for pair in pairs)
 
     def run(self, name, solver):

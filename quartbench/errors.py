@@ -1,4 +1,4 @@
-"""The one exception of the package, and the words it uses."""
+"""The exceptions of the package, and the words they use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,33 @@ import numpy as np
 
 
 class ProblemError(ValueError):
-    """Bad input: names the argument, what was found and what is needed."""
+    """Bad input: names the argument, what was found and what is needed.
+
+    Examples
+    --------
+    >>> qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.0, 0.0])
+    Traceback (most recent call last):
+        ...
+    quartbench.errors.ProblemError: c must have shape (2,) (float64) or be flat of length 2, found shape (3,) (float64)
+    """
+
+
+class LostError(RuntimeError):
+    """The rows are out of reach: the cluster, or what held them, is gone.
+
+    Attributes
+    ----------
+    x : array or None
+        The best point of the run that it ended, in the user's units; nothing of it is certified.
+
+    Examples
+    --------
+    >>> lost = qb.LostError("the scheduler is gone")
+    >>> lost.x is None
+    True
+    """
+
+    x: np.ndarray | None = None
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
@@ -36,14 +62,25 @@ def whole_number(value: object, name: str, least: int = 1, most: int | None = No
 
 def any_array(value: object, name: str) -> np.ndarray:
     """Return ``value`` as an array of whatever dtype; raise where it is none, as a list of unequal lists."""
+    _require_unmasked(value, name)
     try:
+        if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # a DataFrame; its columns may be nullable
+            return value.to_numpy(dtype=float, na_value=np.nan)
         return np.asarray(value)
     except (TypeError, ValueError):
         raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from None
 
 
+def _require_unmasked(value: object, name: str) -> None:
+    """Raise where entries are masked: an array without the mask would hold whatever lies below it."""
+    if np.ma.is_masked(value):
+        where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])
+        raise ProblemError(f"{name} must have no masked entries, found one at index {where}; fill or drop them")
+
+
 def real_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``value`` as a finite, C-ordered float64 array (copied only when it is not one already)."""
+    _require_unmasked(value, name)
     try:
         array = np.asarray(value)
         if np.iscomplexobj(array):
@@ -58,6 +95,7 @@ def real_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
 
 def complex_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
     """Return ``value`` as a finite, C-ordered complex128 array (copied only when it is not one already)."""
+    _require_unmasked(value, name)
     try:
         array = np.ascontiguousarray(value, dtype=np.complex128)
     except (TypeError, ValueError) as error:

@@ -13,6 +13,7 @@ PACKAGE = Path(quartbench.__file__).parent
 #: names, comes after the rooms it gathers from.
 ORDER = (
     "errors",
+    "views",
     "registry",
     "runtime",
     "kernels",
@@ -24,6 +25,7 @@ ORDER = (
     "precondition",
     "solvers",
     "instances",
+    "regression",
     "inverse",
     "distributed",
     "study",

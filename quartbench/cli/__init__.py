@@ -7,7 +7,7 @@ import click
 from quartbench import __version__
 from quartbench.errors import ProblemError
 
-from . import compare, demo, gate, info, kernels, listing, merge, precondition, report, solve, warmup
+from . import compare, demo, gate, history, info, kernels, listing, merge, precondition, report, solve, warmup
 
 __all__ = ["main"]
 
@@ -26,6 +26,7 @@ COMMANDS = (
     merge.merge,
     report.report,
     gate.gate,
+    history.history,
 )
 
 

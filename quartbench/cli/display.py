@@ -93,6 +93,6 @@ def json_text(record: Any) -> str:
 
 def time_words(seconds: float) -> str:
     """Return a time in the unit that reads best: a dash where it is infinite, nothing where there is none."""
-    from quartbench.study.kernels import duration
+    from quartbench.views import duration
 
     return duration(seconds) if math.isfinite(seconds) else ("–" if math.isinf(seconds) else "")

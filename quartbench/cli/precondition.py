@@ -19,17 +19,17 @@ BAR = 32
 
 
 @click.command()
-@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--rank", default=1, show_default=True, type=click.IntRange(1), help="Rows of a term.")
+@click.argument("source", metavar="ROWS|PROBLEM", type=click.Path(exists=True, path_type=Path))
+@click.option("--rank", type=click.IntRange(1), help="Rows of a term [default: 1; a saved problem has its own].")
 @click.option("--method", default="auto", show_default=True, help="How Lewis weights are computed.")
 @click.option("--eps", default=0.01, show_default=True, type=float, help="Their accuracy: κ ≤ (1 + eps)·√n.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def precondition(source: Path, rank: int, method: str, eps: float, as_json: bool) -> None:
+def precondition(source: Path, rank: int | None, method: str, eps: float, as_json: bool) -> None:
     """Show what each metric makes of κ.
 
-    ROWS is a .npy or Matrix Market .mtx file of stacked rows, PROBLEM a saved .npz. For the metrics identity, uniform
-    (B⁽⁰⁾) and lewis (B*) it prints the certified bound on the quartic condition number κ, the leverage sweeps and the
-    seconds they took. Iterations of HomGD grow with κ, those of the accelerated method with its root.
+    ROWS is a file of stacked rows in any format of 'quartbench solve', PROBLEM a saved .npz. For the metrics identity,
+    uniform (B⁽⁰⁾) and lewis (B*) it prints the certified bound on the quartic condition number κ, the leverage sweeps
+    and the seconds they took. Iterations of HomGD grow with κ, those of the accelerated method with its root.
     """
     from quartbench.precondition import describe
     from quartbench.study.files import read_form

@@ -58,7 +58,8 @@ def _claim_table(made: Report) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim")
     for claim, found in made.claims:
-        condition = f" [yellow]It holds {escape(found.condition)}.[/]" if found.condition else ""
+        but = ", but" if found.condition.startswith("not ") else ""
+        condition = f" [yellow]It holds{but} {escape(found.condition)}.[/]" if found.condition else ""
         colour = COLOURS.get(found.verdict, "bright_black")
         sentence = f"{escape(claim.sentence)} [bright_black]{claim.source}[/]"
         table.add_row(f"[{colour}]{found.verdict.removesuffix(' in this study')}[/]", sentence + condition)

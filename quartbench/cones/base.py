@@ -1,6 +1,7 @@
 """What is a cone? Its projection, and whatever else it knows better than the defaults, which need nothing more.
 
-The slice solves min ‖y − ŷ‖_B over K ∩ {⟨c,y⟩ = 1}: y = P_K(ŷ + tB⁻¹c) for the t with ⟨c,y⟩ = 1 (ERRATA 6).
+The slice solves min ‖y − ŷ‖_B over K ∩ {⟨c,y⟩ = 1}: y = P_K(ŷ + tB⁻¹c) for the t with ⟨c,y⟩ = 1 (errata 6 of the
+documentation).
 """
 
 from __future__ import annotations
@@ -65,6 +66,19 @@ class Cone:
         Whether Newton's directions stay inside, by ``free``, ``limit`` and ``newton_direction``.
     models : bool
         Whether at least ``newton_direction`` and ``limit`` do: enough for a method with dense Hessians.
+
+    Examples
+    --------
+    >>> class Ray(qb.Cone):
+    ...     '''Multiples of (1, …, 1).'''
+    ...
+    ...     name = "ray"
+    ...
+    ...     def project(self, x, metric):
+    ...         return np.full(x.size, max(x.mean(), 0.0))
+    >>> result = qb.solve(qb.Problem(qb.StackedForm(np.eye(3)), [9.0, 6.0, 3.0], Ray()))
+    >>> result.status, result.x.round(4)
+    ('converged', array([1.1447, 1.1447, 1.1447]))
     """
 
     name: ClassVar[str] = "cone"
@@ -250,5 +264,28 @@ CONES = Registry("cone", "quartbench.cones", _cone_class)
 
 
 def register_cone(cls: type[Cone]) -> type[Cone]:
-    """Register a cone under its ``name``: from then on problems with it are listed, saved and read."""
+    """Register a cone under its ``name``: from then on problems with it are listed, saved and read.
+
+    Examples
+    --------
+    >>> @qb.register_cone
+    ... class Halfspace(qb.Cone):
+    ...     '''Points whose entries do not add up to less than zero.'''
+    ...
+    ...     name = "halfspace"
+    ...
+    ...     def project(self, x, metric):
+    ...         return x - min(x.mean(), 0.0)
+    >>> qb.solve(qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 1.0], Halfspace())).status
+    'converged'
+    """
     return CONES.register(cls.name, cls)
+
+
+def cone_of(given: Cone | str | None, otherwise: Cone) -> Cone:
+    """Return a cone as it is, the one of a name, or the ``otherwise`` where none is given."""
+    if isinstance(given, str):
+        return CONES.find(given)()
+    if given is not None and not isinstance(given, Cone):
+        raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …) or its name, found {given!r}")
+    return given or otherwise

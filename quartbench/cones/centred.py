@@ -14,7 +14,15 @@ from .base import Cone, Conic, register_cone
 
 @register_cone
 class Centred(Cone):
-    """The subspace {Xᵀ1 = 0} of N × d points: no translation."""
+    """The subspace {Xᵀ1 = 0} of N × d points: no translation.
+
+    Examples
+    --------
+    >>> form = qb.GraphForm(3, 2, [[0, 1], [1, 2]])
+    >>> problem = qb.Problem(form, [[3.0, 0.0], [0.0, 0.0], [0.0, 0.0]], qb.Centred())
+    >>> problem.c.reshape(3, 2)[:, 0]
+    array([ 2., -1., -1.])
+    """
 
     name = "centred"
     metrics = "any"

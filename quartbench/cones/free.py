@@ -9,7 +9,13 @@ from .base import Cone, Conic, register_cone
 
 @register_cone
 class Free(Cone):
-    """The whole space."""
+    """The whole space.
+
+    Examples
+    --------
+    >>> qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.0], qb.Free()).cone.whole
+    True
+    """
 
     name = "free"
     metrics = "any"

@@ -18,7 +18,14 @@ from .base import Cone, Conic, register_cone, rms
 
 @register_cone
 class Orthant(Cone):
-    """The nonnegative orthant. Its projection is coordinatewise in a diagonal metric; in another it is a QP."""
+    """The nonnegative orthant. Its projection is coordinatewise in a diagonal metric; in another it is a QP.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(qb.StackedForm(np.eye(2)), [4.0, -1.0], qb.Orthant())
+    >>> qb.solve(problem, rel_gap=1e-12).x.round(6)
+    array([1., 0.])
+    """
 
     name = "orthant"
     metrics = "diagonal"

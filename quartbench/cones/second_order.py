@@ -19,7 +19,15 @@ from .base import Cone, Conic, register_cone, rms
 
 @register_cone
 class SecondOrder(Cone):
-    """The second-order cone {(s, v) : ‖v‖ ≤ s}, in a metric that is a multiple of the identity."""
+    """The second-order cone {(s, v) : ‖v‖ ≤ s}, in a metric that is a multiple of the identity.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(qb.StackedForm(np.eye(3)), [1.0, 3.0, 1.0], qb.SecondOrder())
+    >>> x = qb.solve(problem).x
+    >>> bool(np.hypot(x[1], x[2]) <= x[0])
+    True
+    """
 
     name = "second-order"
     models = True

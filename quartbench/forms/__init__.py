@@ -5,6 +5,7 @@ from .complex import ComplexForm
 from .dense import DenseForm
 from .diffraction import DiffractionForm
 from .epigraph import Epigraph
+from .given import form_of
 from .gram import GramForm
 from .graph import GraphForm
 from .operator import OperatorForm
@@ -28,5 +29,6 @@ __all__ = [
     "SparseForm",
     "StackedForm",
     "TermForm",
+    "form_of",
     "register_form",
 ]

@@ -14,6 +14,7 @@ import numpy as np
 
 from quartbench.cones import Cone, Free
 from quartbench.errors import ProblemError, any_array
+from quartbench.kernels.exact import add
 from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
 from quartbench.registry import Registry
@@ -47,6 +48,8 @@ class Form:
         The native dtype of a point, float64 or complex128.
     passes : int
         Full reads of the rows so far: the deterministic unit of cost.
+    rounds, bytes : int
+        How often, and how much, was sent to workers that have the rows, and back.
     scale : float
         The factor that this form puts before its stored rows.
     magnitude : float
@@ -57,8 +60,23 @@ class Form:
         Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust.
     factorable : bool
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
+    blind : bool
+        Whether images do not see what ``cone`` leaves out, as those of a graph do not see translations.
+    remote : bool
+        Whether the rows are elsewhere, so that ``rounds`` and ``bytes`` count.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
+
+    Examples
+    --------
+    >>> form = qb.GramForm(3, 2)
+    >>> isinstance(form, qb.Form)
+    True
+    >>> value, gradient = form.value_and_gradient(np.ones((3, 2)))
+    >>> value, form.passes
+    (36.0, 1)
+    >>> bool(np.isclose((gradient * np.ones((3, 2))).sum(), 4 * value))
+    True
     """
 
     kind: ClassVar[str] = ""
@@ -68,12 +86,15 @@ class Form:
     shape: tuple[int, ...]
     dtype: np.dtype = np.dtype(np.float64)
     cone: Cone = Free()
+    blind = False
     rigorous = False
     factorable = False
+    remote = False
     bare_metric = "identity"
 
     def __init__(self) -> None:
         self._count = [0]
+        self._traffic = [0, 0]
         self.scale = 1.0
         #: What was computed once of the rows, whatever their scale; shared by all twins of the form.
         self._kept: dict[Any, Any] = {}
@@ -124,6 +145,16 @@ class Form:
         """Full reads of the rows so far."""
         return self._count[0]
 
+    @property
+    def rounds(self) -> int:
+        """How often numbers were sent to where the rows are, and waited for, so far: none where they are here."""
+        return self._traffic[0]
+
+    @property
+    def bytes(self) -> int:
+        """The bytes that went to where the rows are and back, so far."""
+        return self._traffic[1]
+
     def _read(self, passes: int = 1) -> None:
         """Count passes."""
         self._count[0] += passes
@@ -160,7 +191,7 @@ class Form:
         return value, self.scale * gradient, image
 
     def hessian_product(self, x: Any, v: Any) -> np.ndarray:
-        """Return ρ''(x)v in the shape of v (ERRATA 2). One pass."""
+        """Return ρ''(x)v in the shape of v (errata 2 of the documentation). One pass."""
         self._count[0] += 1
         product = self._hessian_product(self._scaled(self.flat(x)), None, self._scaled(self.flat(v, "v")))
         return self._like(self._scaled(product), v)
@@ -213,7 +244,7 @@ class Form:
         """Return the form with rows ``factor`` times as large: the same storage, its own count of passes."""
         twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
-        twin._count = [0]
+        twin._count, twin._traffic = [0], [0, 0]
         twin.scale = self.scale * factor
         return twin
 
@@ -238,7 +269,7 @@ class Form:
     def counting_with(self, other: Form) -> Form:
         """Return the same form, whose passes are counted with those of another."""
         twin = self.scaled(1.0)
-        twin._count = other._count
+        twin._count, twin._traffic = other._count, other._traffic
         return twin
 
     def within(self, budget: Budget) -> Form:
@@ -262,6 +293,10 @@ class Form:
     def signature(self) -> tuple:
         """Return what decides which machine code the operations of this form call, beside its class."""
         return (type(self), self.scale == 1.0)
+
+    def first_block(self) -> Form:
+        """Return a form that calls the same machine code, and takes no longer: itself, or of some of its rows."""
+        return self
 
     # What is known of ρ -----------------------------------------------------------------------------------------------
 
@@ -359,6 +394,10 @@ class Form:
         """Return the dual point of x, λ with Mᵀλ ≈ ∇ρ(x), as a pair."""
         raise NotImplementedError
 
+    def dual_moved(self, hi: np.ndarray, lo: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the dual point hi + lo + step, as a pair."""
+        return add(hi, lo, step)
+
     def dual_size(self, hi: np.ndarray, lo: np.ndarray) -> float:
         """Return a number that is at least N(Mᵀλ) = max {⟨Mᵀλ,x⟩ : ρ(x) ≤ 1}, λ = hi + lo."""
         raise NotImplementedError
@@ -420,7 +459,27 @@ FORMS = Registry("form", "quartbench.forms", _form_class)
 
 
 def register_form(kind: str):
-    """Register a form under the name that files have for it: problems with it are then saved and read."""
+    """Register a form under the name that files have for it: problems with it are then saved and read.
+
+    Examples
+    --------
+    >>> @qb.register_form("sum-of-fourth-powers")
+    ... class Powers(qb.TermForm):
+    ...     '''ρ(x) = Σxᵢ⁴.'''
+    ...
+    ...     def __init__(self, n):
+    ...         super().__init__()
+    ...         self.dim = self.terms = n
+    ...         self.rank, self.shape = 1, (n,)
+    ...
+    ...     def _image(self, x):
+    ...         return x.copy()
+    ...
+    ...     def _adjoint(self, weights):
+    ...         return weights.copy()
+    >>> Powers.kind, Powers(2).value([1.0, 2.0])
+    ('sum-of-fourth-powers', 17.0)
+    """
 
     def decorate(cls: type[Form]) -> type[Form]:
         cls.kind = kind

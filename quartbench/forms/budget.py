@@ -32,6 +32,8 @@ class Budget(list):
         What may be spent; infinite for no limit.
     clock : callable
         Gives the time in seconds.
+    watch : callable, optional
+        Told the count at every pass: what shows that a long one is under way.
 
     Attributes
     ----------
@@ -39,11 +41,17 @@ class Budget(list):
         When the clock of the seconds would have started, had it never stood still.
     """
 
-    __slots__ = ("begun", "clock", "passes", "seconds")
+    __slots__ = ("begun", "clock", "passes", "seconds", "watch")
 
-    def __init__(self, passes: float, seconds: float, clock: Callable[[], float] = perf_counter) -> None:
+    def __init__(
+        self,
+        passes: float,
+        seconds: float,
+        clock: Callable[[], float] = perf_counter,
+        watch: Callable[[int], None] | None = None,
+    ) -> None:
         super().__init__([0])
-        self.passes, self.seconds, self.clock = passes, seconds, clock
+        self.passes, self.seconds, self.clock, self.watch = passes, seconds, clock, watch
         self.begun = clock()
 
     @property
@@ -58,3 +66,5 @@ class Budget(list):
         if count > 1 and self.elapsed >= self.seconds:
             raise SpentError("time_limit")
         super().__setitem__(place, count)
+        if self.watch is not None:
+            self.watch(count)

@@ -31,10 +31,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg.blas import strsm
-from scipy.linalg.lapack import spotrf
+from scipy.linalg.lapack import spotrf, spotrs
 
 from quartbench.kernels import exact, sparse
 from quartbench.linalg.conjugate_gradients import conjugate_gradients, ritz_values
@@ -110,7 +109,7 @@ class Coarse:
             solved = conjugate_gradients(
                 lambda p: (self._single.T @ (self._single @ p), None),
                 (v / size).astype(np.float32),
-                lambda r: scipy.linalg.cho_solve((self._factor, False), r, check_finite=False),
+                lambda r: spotrs(self._factor, r, lower=0)[0],
                 share=SOLVED,
                 products=PRODUCTS,
             )

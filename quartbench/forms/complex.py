@@ -16,7 +16,7 @@ from quartbench.runtime.blas import blas_threads
 from .base import register_form
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored, mixed
 from .plain import ComplexPlain
-from .reading import SURVEY_BYTES, survey
+from .reading import SURVEY_BYTES, behind, read_only, survey
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
 
@@ -31,6 +31,14 @@ class ComplexForm(TermForm):
     ----------
     rows : complex array of shape (m, N)
         Row i is qᵢ (not its conjugate). Complex128 in C order is used as it is, anything else is copied once.
+
+    Examples
+    --------
+    >>> form = qb.ComplexForm(np.array([[1.0, 1.0j], [1.0, -1.0j]]))
+    >>> form.dim, form.terms, form.rank
+    (4, 2, 2)
+    >>> form.value(np.array([1.0, 1.0j]))
+    16.0
     """
 
     dtype = row_dtype = np.dtype(np.complex128)
@@ -41,18 +49,25 @@ class ComplexForm(TermForm):
 
     def __init__(self, rows: Any) -> None:
         super().__init__()
-        self.rows = complex_array(rows, "rows", 2)
-        self.terms, points = self.rows.shape
+        self._rows = behind(complex_array(rows, "rows", 2))
+        self.terms, points = self._rows.shape
         if self.terms == 0 or points == 0:
-            raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
+            raise ProblemError(f"rows must not be empty, found shape {self._rows.shape}")
         self.dim = 2 * points
         self.rank = 2
         self.shape = (points,)
-        self._reals = self.rows.view(np.float64)
+        self._reals = self._rows.view(np.float64)
         self._work = 2 * self._reals.size
         step = max(1, SURVEY_BYTES // (8 * self.dim))
         tops = ((start, np.abs(self._reals[start : start + step]).max(axis=1)) for start in range(0, self.terms, step))
-        self._kept["magnitude"] = survey(tops, 1)
+        zeros: list[int] = []
+        self._kept["magnitude"] = survey(tops, 1, zeros)
+        self._kept["zero terms"] = np.array(zeros, dtype=np.int64)
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The rows, as a view that cannot be written to: everybody who has this form shares them."""
+        return read_only(self._rows)
 
     @property
     def columns(self):
@@ -68,11 +83,11 @@ class ComplexForm(TermForm):
 
     def factor_cost(self):
         """Return the passes of a Gram matrix by BLAS-3, in single precision, and its factor."""
-        return self.columns / FACTOR + self.columns**3 / (3.0 * FACTOR * self.rows.size)
+        return self.columns / FACTOR + self.columns**3 / (3.0 * FACTOR * self._rows.size)
 
     def solve_cost(self):
         """Return N² over the entries."""
-        return self.columns**2 / self.rows.size
+        return self.columns**2 / self._rows.size
 
     def hessian_cost(self):
         """Return what a factor of B(τ) costs: the Hessian is such a matrix."""
@@ -83,7 +98,7 @@ class ComplexForm(TermForm):
 
     def signature(self):
         """Return how the rows are read, beside the rest."""
-        return (*super().signature(), self.rows.flags.writeable, self._parts() > 1)
+        return (*super().signature(), self._rows.flags.writeable, self._parts() > 1)
 
     def _parts(self) -> int:
         return thread_count(self._work, self.terms)
@@ -142,20 +157,20 @@ class ComplexForm(TermForm):
         buffer = np.empty((min(step, self.terms), self.columns), dtype=self.dtype)
         for start in range(0, self.terms, step):
             part = buffer[: min(step, self.terms - start)]
-            part[:] = self.rows[start : start + step]
+            part[:] = self._rows[start : start + step]
             yield start, part
 
     def real_rows(self):
         """Return the real and imaginary parts of q̄ᵢ as rows on (re, im) pairs."""
         self._read()
-        return _embedded(self.rows)
+        return _embedded(self._rows)
 
     def mixed_blocks(self, image):
         """Give Wᵢ^½Uᵢᵀ of the terms in blocks of real rows. One pass."""
         self._read()
         s, step = image.reshape(-1, 2), max(1, block_count(self.dim, 2, np.dtype(np.float64)) // 2)
         for start in range(0, self.terms, step):
-            yield mixed(_embedded(self.rows[start : start + step]), s[start : start + step], self.scale)
+            yield mixed(_embedded(self._rows[start : start + step]), s[start : start + step], self.scale)
 
     def column_squares(self, weights):
         """Return Σₖ wₖMₖⱼ² for the real rows (re, im) and (−im, re) of every measurement. One pass."""
@@ -174,7 +189,7 @@ class ComplexForm(TermForm):
     def weighted_gram(self, tau, single=False):
         """Return the Hermitian B(τ) = Σ τᵢqᵢqᵢᴴ on ℂᴺ."""
         self._read()
-        gram = gram_of_rows(self.rows, self.scale * np.sqrt(np.asarray(tau, dtype=np.float64)), single)
+        gram = gram_of_rows(self._rows, self.scale * np.sqrt(np.asarray(tau, dtype=np.float64)), single)
         return gram if single else mirrored(gram)
 
     def dense_hessian(self, x, image):
@@ -203,7 +218,7 @@ class ComplexForm(TermForm):
     def term_rows(self, picked):
         """Return the real rows of some terms: two for each."""
         self._read()
-        return _embedded(self.rows if picked is None else self.rows[picked])
+        return _embedded(self._rows if picked is None else self._rows[picked])
 
     def _check_definite(self) -> None:
         """Raise where there are fewer measurements than unknowns."""
@@ -215,11 +230,11 @@ class ComplexForm(TermForm):
 
     def plain(self):
         """Return ρ by complex BLAS."""
-        return ComplexPlain(self, self.rows)
+        return ComplexPlain(self, self._rows)
 
     def arrays(self):
         """Return the rows."""
-        return {"rows": self.rows}
+        return {"rows": self._rows}
 
     @classmethod
     def from_arrays(cls, arrays):

@@ -29,6 +29,12 @@ class DiffractionForm(TermForm):
     ----------
     masks : complex array of shape (L, …)
         One mask for each pattern, of the shape of the signal. No entry of the signal may be dark behind all of them.
+
+    Examples
+    --------
+    >>> form = qb.DiffractionForm(qb.instances.diffraction_masks(8, 3, seed=0))
+    >>> form.dim, form.terms, form.shape, form.dtype.name
+    (16, 24, (8,), 'complex128')
     """
 
     dtype = np.dtype(np.complex128)

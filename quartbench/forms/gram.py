@@ -30,6 +30,13 @@ class GramForm(Form):
     ----------
     n, r : int
         The shape of X.
+
+    Examples
+    --------
+    >>> form = qb.GramForm(3, 2)
+    >>> X = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> form.value(X)
+    17.0
     """
 
     rigorous = True

@@ -19,6 +19,7 @@ from quartbench.kernels import exact as exact_
 from quartbench.kernels import graph, misfit
 from quartbench.kernels.jit import shares, thread_count, together
 from quartbench.linalg.banded import Band
+from quartbench.linalg.blocks import BlockFronts
 from quartbench.linalg.dissection import Dissection
 from quartbench.linalg.known import Known
 from quartbench.linalg.laplacians import DENSE_VERTICES, laplacian
@@ -43,6 +44,11 @@ LARGE_FACTOR, LARGE_SOLVE = 100.0, 25.0
 #: A multiplication of a factor within a band takes this share of the time of an entry of a pass (0.1 and 0.7 ns).
 FACTORED = 0.15
 
+#: Multiplications of a factor within a band from which fronts are looked for, which takes 5 ms for 1000 points with 23
+#: neighbours each: as long as so many. A multiplication takes this many times as long in fronts, most of which are
+#: small, as in a band.
+WIDE_BAND, FRONT_RATE = 3e8, 3.0
+
 #: Edges per vertex beyond which no order of the vertices is looked for: it would take longer than many passes, and
 #: products converge fast where every vertex has so many edges.
 FACTORED_EDGES = 20
@@ -55,7 +61,8 @@ COLUMN_BLOCK = 32
 class GraphForm(TermForm):
     """ρ(X) = Σ ‖xᵢ − xⱼ‖⁴ over the edges of a connected graph, X of N × d: the quartic part of distance completion.
 
-    Positive definite on the centred subspace {Xᵀ1 = 0} only (ERRATA 5), so its problems use the cone ``Centred``.
+    Positive definite on the centred subspace {Xᵀ1 = 0} only (errata 5 of the documentation), so its problems use the
+    cone ``Centred``.
 
     Parameters
     ----------
@@ -65,6 +72,14 @@ class GraphForm(TermForm):
         The number d of coordinates of a vertex (``form.dim`` is N·d, as for every form).
     edges : integer array of shape (m, 2)
         Each edge once, in either order. Kept as ``form.edges`` with i < j in lexicographic order.
+
+    Examples
+    --------
+    >>> square = qb.GraphForm(4, 2, [[0, 1], [1, 2], [2, 3], [3, 0]])
+    >>> square.value(np.array([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]))
+    4.0
+    >>> square.cone.name
+    'centred'
     """
 
     cone = Centred()
@@ -74,6 +89,7 @@ class GraphForm(TermForm):
     refines_hessian = False  # directions take few products in the metric of the Laplacian
     has_edges = True
     fuses_misfit = True
+    blind = True
     bare_metric = "diagonal"
 
     def __init__(self, points: int, dim: int, edges: Any) -> None:
@@ -87,6 +103,7 @@ class GraphForm(TermForm):
         self._incidence = _incidence(self.heads, self.tails, self.points)
         self._work = GATHER_COST * self.terms * self.coordinates
         self._kept["magnitude"] = 1.0
+        self._kept["zero terms"] = np.empty(0, dtype=np.int64)
 
     @property
     def columns(self):
@@ -190,24 +207,38 @@ class GraphForm(TermForm):
         return value, gradient.reshape(-1), image
 
     def _misfit_product(self, image, alpha, beta, v):
-        product, direction = misfit.product_edges(self.heads, self.tails, image, alpha, beta, v.reshape(self.shape))
-        return product.reshape(-1), direction
+        # No image: to add those of many products up takes twice as long as that of their sum.
+        product = misfit.product_edges(self.heads, self.tails, image, alpha, beta, v.reshape(self.shape))
+        return product.reshape(-1), None
 
     def _band(self) -> Band:
         if "band" not in self._kept:
-            self._kept["band"] = Band(*self.shape, self.heads, self.tails)
+            self._kept["band"] = Band(*self.shape, self.heads, self.tails, self._incidence[:2])
         return self._kept["band"]
 
+    def _ordered(self) -> Band | BlockFronts:
+        """Return the order in which a matrix of second derivatives is factored (made once)."""
+        if "ordered" not in self._kept:
+            band, found = self._band(), None
+            if band.work > WIDE_BAND:
+                found = self._dissected()
+                found = BlockFronts(found, self.coordinates) if found.sensible else None
+            self._kept["ordered"] = found if found is not None and FRONT_RATE * found.work < band.work else band
+        return self._kept["ordered"]
+
     def misfit_factor_cost(self):
-        """Return what a factor within a band costs, which its width decides; infinite where edges are many."""
+        """Return what a factor within a band costs, which its width decides; infinite where edges are many.
+
+        One by fronts may cost less, but to know it takes longer than a hundred passes.
+        """
         if self.terms > FACTORED_EDGES * self.points:
             return math.inf
         return FACTORED * self._band().work / self._work
 
     def misfit_factor(self, image, alpha, beta, shift):
-        """Return a factor within a band, of the vertices in the order of Cuthill and McKee. One pass."""
+        """Return a factor, within a band or by fronts, whichever takes less time. One pass."""
         self._read()
-        return self._band().factor(image, self.scale**2 * alpha, self.scale**2 * beta, shift)
+        return self._ordered().factor(image, self.scale**2 * alpha, self.scale**2 * beta, shift)
 
     # Rows and matrices ------------------------------------------------------------------------------------------------
 
@@ -238,8 +269,9 @@ class GraphForm(TermForm):
 
     def dissection(self) -> Dissection | None:
         """Return the order in which Laplacians of this graph are factored (made once); None for small graphs."""
-        if self.points <= DENSE_VERTICES:
-            return None
+        return None if self.points <= DENSE_VERTICES else self._dissected()
+
+    def _dissected(self) -> Dissection:
         if "dissection" not in self._kept:
             self._kept["dissection"] = Dissection(self.points, self.edges)
         return self._kept["dissection"]

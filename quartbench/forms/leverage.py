@@ -5,7 +5,8 @@ Two facts give the bounds, for B(τ) = ΣτᵢBᵢ and any metric B with whitene
 - √ρ(x) ≥ ‖x‖²_{B(τ)}/‖τ‖₂ (Cauchy and Schwarz), so α is 1/‖τ‖₂ in the norm of B(τ) itself, and the smallest eigenvalue
   of B^{−½}B⁽⁰⁾B^{−½} in the others, as ‖τ⁽⁰⁾‖₂ = 1;
 - ρ(x) = Σ⟨x,B̃ᵢx⟩² ≤ Σλ_max(B̃ᵢ)⟨x,B̃ᵢx⟩ for ‖x‖ = 1, so β² is the largest eigenvalue of Σλ_max(B̃ᵢ)B̃ᵢ (ALGORITHMS §4).
-  It is at most maxᵢ λ_max(B̃ᵢ)/τᵢ in the norm of B(τ), which is Prop. 5.3 with the spectral norm (ERRATA 13).
+  It is at most maxᵢ λ_max(B̃ᵢ)/τᵢ in the norm of B(τ), which is Prop. 5.3 with the spectral norm (errata 13 of the
+  documentation).
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def weighted_bounds(form: TermForm, metric: Metric, known: np.ndarray | None = N
         The traces Tr(B⁻¹Bᵢ), where they are known: terms of rank 1 then need no sweep.
     """
     sizes = known if known is not None and form.leverage_rank == 1 else form.spectral_norms(metric)
-    beta = float(np.sqrt((sizes / metric.tau).max()))
+    # Terms that are zero may weigh nothing, and ask for nothing.
+    beta = float(np.sqrt(np.divide(sizes, metric.tau, out=np.zeros_like(sizes), where=sizes > 0.0).max()))
     sharper = form.largest(sizes, metric)
     if sharper is not None:
         beta = min(beta, float(np.sqrt(sharper)))

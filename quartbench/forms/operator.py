@@ -24,6 +24,14 @@ class OperatorForm(TermForm):
         Of shape (m·r, n), with ``matvec`` and ``rmatvec``. Real on real vectors, or complex.
     rank : int
         The number r of rows of a term; of a complex operator 1, as |·| has its own two.
+
+    Examples
+    --------
+    >>> from scipy.sparse.linalg import LinearOperator
+    >>> running = LinearOperator((4, 4), matvec=np.cumsum, rmatvec=lambda w: np.cumsum(w[::-1])[::-1], dtype=float)
+    >>> result = qb.solve(qb.Problem(qb.OperatorForm(running), np.ones(4)))
+    >>> result.success
+    True
     """
 
     def __init__(self, operator: Any, rank: int = 1) -> None:

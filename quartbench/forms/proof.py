@@ -182,17 +182,45 @@ def factor_of_rows(matrix: np.ndarray, rank: int = 1, of: int | None = None, rou
     """
     chosen = np.asarray(matrix, dtype=np.float64)
     norms = np.sqrt(np.einsum("ij,ij->j", chosen, chosen))
+    with blas_threads(float(chosen.size) * norms.size):
+        return factor_of_sums(lambda unit, basis: gram_sums(chosen, unit, basis), norms, rank, of, rounds)
+
+
+def factor_of_sums(
+    sums: Callable[[np.ndarray, np.ndarray | None], tuple],
+    norms: np.ndarray,
+    rank: int = 1,
+    of: int | None = None,
+    rounds: int = ROUNDS,
+) -> Factor | None:
+    """Return the factor of terms whose rows are added up elsewhere; None where nothing can be proved.
+
+    Parameters
+    ----------
+    sums : callable
+        Gives what ``gram_sums`` does, summed over all rows, for powers of two and a basis.
+    norms : array of shape (n,)
+        The norms of the columns, as they come.
+    rank, of, rounds
+        As for :func:`factor_of_rows`.
+    """
     if not norms.size or not (norms > 0.0).all() or not np.isfinite(norms).all():
         return None
-    unit = np.exp2(np.ceil(np.log2(norms)))
-    with blas_threads(float(chosen.size) * norms.size):
-        return _factor(
-            lambda: (chosen[i : i + GRAM_ROWS] / unit for i in range(0, len(chosen), GRAM_ROWS)),
-            unit,
-            rank,
-            of or len(chosen) // rank,
-            rounds,
-        )
+    return _factor(sums, np.exp2(np.ceil(np.log2(norms))), rank, of, rounds)
+
+
+def gram_sums(rows: np.ndarray, unit: np.ndarray, basis: np.ndarray | None) -> tuple[np.ndarray, int, int, float]:
+    """Return the Gram matrix of Y, rows over powers of two times a basis, in pieces of GRAM_ROWS; and what bounds it.
+
+    That is how many rows and how many pieces were added, and the sum of the squares before the basis.
+    """
+    gram, squares, starts = np.zeros((unit.size, unit.size)), 0.0, range(0, len(rows), GRAM_ROWS)
+    for start in starts:
+        block = rows[start : start + GRAM_ROWS] / unit
+        y = block if basis is None else block @ basis
+        gram += y.T @ y
+        squares += float(np.einsum("ij,ij->", block, block))
+    return gram, len(rows), len(starts), squares
 
 
 def factor_of_gram(
@@ -221,25 +249,22 @@ def factor_of_gram(
     return None if found is None else Factor(divided * unit, None, *found, terms, share)
 
 
-def _factor(blocks: Callable[[], Any], unit: np.ndarray, rank: int, all_terms: int, rounds: int) -> Factor | None:
+def _factor(
+    sums: Callable[[np.ndarray, np.ndarray | None], tuple], unit: np.ndarray, rank: int, of: int | None, rounds: int
+) -> Factor | None:
     """Try (1) with powers of two alone, then with columns made almost orthonormal."""
     basis, n = None, unit.size
     for left in range(rounds, -1, -1):
-        gram, count, squares = np.zeros((n, n)), 0, 0.0
-        for block in blocks():
-            y = block if basis is None else block @ basis
-            gram += y.T @ y
-            count += len(y)
-            squares += float(np.einsum("ij,ij->", block, block))
+        gram, count, pieces, squares = sums(unit, basis)
         if not np.isfinite(gram).all():
             return None
-        error = _gram_error(gram, GRAM_ROWS + count // GRAM_ROWS + 2)
+        error = _gram_error(gram, GRAM_ROWS + pieces + 1)
         if basis is not None:
             product = 1.02 * (n + 2) * U * math.sqrt(squares) * float(np.linalg.norm(basis))
             error += 2.02 * math.sqrt(float(np.trace(gram))) * product + 1.02 * product**2
         found = _shifted(gram, error)
         if found is not None:
-            return Factor(unit, basis, *found, count // rank, (count // rank) / all_terms)
+            return Factor(unit, basis, *found, count // rank, (count // rank) / (of or count // rank))
         step = _orthonormalising(gram, error) if left else None
         if step is None:
             return None

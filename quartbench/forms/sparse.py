@@ -33,30 +33,31 @@ class SparseForm(StackedForm):
     #: A sparse entry costs about this many dense ones: gathers instead of streams.
     _entry_cost = 4
 
-    def _survey(self):
-        tops = np.maximum.reduceat(np.append(np.abs(self.rows.data), 0.0), self.rows.indptr[:-1])
-        tops[np.diff(self.rows.indptr) == 0] = 0.0
-        return survey([(0, tops)], self.rank)
+    def _survey(self, zeros):
+        tops = np.maximum.reduceat(np.append(np.abs(self._rows.data), 0.0), self._rows.indptr[:-1])
+        tops[np.diff(self._rows.indptr) == 0] = 0.0
+        return survey([(0, tops)], self.rank, zeros)
 
     def _entries(self):
-        return self.rows.nnz
+        return self._rows.nnz
 
-    def _used_columns(self):
-        return np.bincount(self.rows.indices, minlength=self.dim) > 0
+    def used_columns(self):
+        """Return which columns have an entry."""
+        return np.bincount(self._rows.indices, minlength=self.dim) > 0
 
     def factor_cost(self):
         """Return the passes of a sparse Gram matrix, one for each entry of a row, and its factor."""
-        return self._entries() / self.rows.shape[0] + self._factoring()
+        return self._entries() / self._rows.shape[0] + self._factoring()
 
     def _csr(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return self.rows.data, self.rows.indices, self.rows.indptr
+        return self._rows.data, self._rows.indices, self._rows.indptr
 
     def _term_shares(self, parts: int) -> np.ndarray:
         """Return the bounds of each thread's terms, with evenly many stored entries."""
         key = ("shares", self.terms, parts)
         if key not in self._kept:
-            first = self.rows.indptr[:: self.rank]
-            bounds = np.searchsorted(first, shares(int(self.rows.nnz), parts)).astype(np.int64)
+            first = self._rows.indptr[:: self.rank]
+            bounds = np.searchsorted(first, shares(int(self._rows.nnz), parts)).astype(np.int64)
             bounds[0], bounds[-1] = 0, self.terms
             self._kept[key] = bounds
         return self._kept[key]
@@ -94,13 +95,13 @@ class SparseForm(StackedForm):
         """Give blocks of rows as dense copies in float64, or as slices of the CSR matrix. One pass."""
         self._read()
         step = block_count(self.dim, self.rank, np.dtype(np.float64))
-        for start in range(0, self.rows.shape[0], step):
-            part = self.rows[start : start + step]
+        for start in range(0, self._rows.shape[0], step):
+            part = self._rows[start : start + step]
             yield start, part.toarray().astype(np.float64, copy=False) if dense else part
 
     def whitened_blocks(self, metric):
         """Give the rows through the factor of a metric: by its inverse where rows are few entries each."""
-        if self._entries() >= SPARSE_SHARE * np.prod(self.rows.shape):
+        if self._entries() >= SPARSE_SHARE * np.prod(self._rows.shape):
             yield from super().whitened_blocks(metric)
             return
         inverse = np.ascontiguousarray(metric.half_solve(np.eye(self.dim)).T)
@@ -110,7 +111,7 @@ class SparseForm(StackedForm):
     def real_rows(self):
         """Return the CSR matrix itself, in float64."""
         self._read()
-        return self.rows.astype(np.float64, copy=False)
+        return self._rows.astype(np.float64, copy=False)
 
     def column_squares(self, weights):
         """Return Σₖ wₖMₖⱼ² for every column j. One pass."""
@@ -124,7 +125,7 @@ class SparseForm(StackedForm):
 
     def _row_norms(self):
         self._read()
-        return np.sqrt(np.asarray(self.rows.power(2).sum(axis=1), dtype=float).ravel())
+        return np.sqrt(np.asarray(self._rows.power(2).sum(axis=1), dtype=float).ravel())
 
     def weighted_gram(self, tau, single=False):
         """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix, by a loop over the pairs of each row."""
@@ -132,8 +133,8 @@ class SparseForm(StackedForm):
         dtype = np.float32 if single else np.float64
         roots = self.scale * np.sqrt(np.repeat(np.asarray(tau, dtype=np.float64), self.rank))
         gram = np.zeros((self.dim, self.dim), dtype=dtype)
-        data = (self.rows.data * np.repeat(roots, np.diff(self.rows.indptr))).astype(dtype)
-        sparse.add_pairs(data, self.rows.indices, self.rows.indptr, gram)
+        data = (self._rows.data * np.repeat(roots, np.diff(self._rows.indptr))).astype(dtype)
+        sparse.add_pairs(data, self._rows.indices, self._rows.indptr, gram)
         return np.asfortranarray(gram) if single else gram + np.tril(gram, -1).T
 
     def known_image(self, x, exact=True):
@@ -157,7 +158,7 @@ class SparseForm(StackedForm):
     def term_rows(self, picked):
         """Return the rows of some terms as a CSR matrix."""
         self._read()
-        return self.rows if picked is None else super().term_rows(picked)
+        return self._rows if picked is None else super().term_rows(picked)
 
     def sampled(self, saved):
         """Return None: sparse rows have a diagonal metric that costs a pass."""
@@ -183,12 +184,12 @@ class SparseForm(StackedForm):
     def dense_hessian(self, x, image):
         """Return ρ''(x) by a product of sparse matrices. One pass."""
         self._read()
-        mixed = _roots(image.reshape(-1, self.rank), self.scale) @ self.rows
+        mixed = _roots(image.reshape(-1, self.rank), self.scale) @ self._rows
         return np.asfortranarray((mixed.T @ mixed).toarray())
 
     def plain(self):
         """Return ρ by scipy.sparse."""
-        return SparsePlain(self, self.rows, self.rank)
+        return SparsePlain(self, self._rows, self.rank)
 
     def arrays(self):
         """Return the arrays of the CSR matrix, and the rank."""

@@ -11,7 +11,7 @@ from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels.jit import shares, thread_count, together
 
 from .base import register_form
-from .reading import stacked_rows
+from .reading import read_only, stacked_rows
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
 
@@ -26,9 +26,19 @@ class StackedForm(TermForm):
         are (sums are in float64 all the same); anything else is copied once.
     rank : int
         The number r of rows of a term.
+    magnitude : float, optional
+        The largest entry, where rows are a part of such as were surveyed before: they are not looked at again.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> qb.StackedForm(A).value([1.0, 2.0])
+    98.0
+    >>> qb.StackedForm(np.vstack([A, A]), rank=2).terms
+    3
     """
 
-    def __new__(cls, rows: Any = None, rank: int = 1) -> StackedForm:
+    def __new__(cls, rows: Any = None, rank: int = 1, magnitude: float | None = None) -> StackedForm:
         """Return a form of the kind that stores such rows, as ``pathlib.Path`` does for paths."""
         if cls is StackedForm:
             from .dense import DenseForm
@@ -37,31 +47,40 @@ class StackedForm(TermForm):
             cls = SparseForm if sp.issparse(rows) else DenseForm
         return object.__new__(cls)
 
-    def __init__(self, rows: Any, rank: int = 1) -> None:
+    def __init__(self, rows: Any, rank: int = 1, magnitude: float | None = None) -> None:
         super().__init__()
         rank = whole_number(rank, "rank")
-        self.rows = stacked_rows(rows, rank)
-        count, self.dim = self.rows.shape
+        self._rows = stacked_rows(rows, rank)
+        count, self.dim = self._rows.shape
         if count == 0 or self.dim == 0:
-            raise ProblemError(f"rows must not be empty, found shape {self.rows.shape}")
+            raise ProblemError(f"rows must not be empty, found shape {self._rows.shape}")
         if count % rank:
             raise ProblemError(f"rows must come in blocks of rank={rank}, found {count} rows")
         self.rank = rank
         self.terms = count // self.rank
         self.shape = (self.dim,)
-        self._kept["magnitude"] = self._survey()
+        if magnitude is None:
+            zeros: list[int] = []
+            magnitude = self._survey(zeros)
+            self._kept["zero terms"] = np.array(zeros, dtype=np.int64)
+        self._kept["magnitude"] = magnitude
+
+    @property
+    def rows(self) -> np.ndarray | sp.csr_matrix:
+        """The rows, as a view that cannot be written to: everybody who has this form shares them."""
+        return read_only(self._rows)
 
     # What a kind says of its storage ----------------------------------------------------------------------------------
 
-    def _survey(self) -> float:
-        """Return the largest entry; raise at the first NaN, infinity or zero term."""
+    def _survey(self, zeros: list[int]) -> float:
+        """Return the largest entry, and list the terms that are zero; raise at the first NaN or infinity."""
         raise NotImplementedError
 
     def _entries(self) -> int:
         """Return how many entries are stored."""
         raise NotImplementedError
 
-    def _used_columns(self) -> np.ndarray:
+    def used_columns(self) -> np.ndarray:
         """Return which columns have an entry that is not zero."""
         raise NotImplementedError
 
@@ -112,17 +131,17 @@ class StackedForm(TermForm):
 
     def signature(self):
         """Return the types of the stored rows too, and whether they are read in parallel."""
-        return (*super().signature(), self.rows.dtype, self._parts() > 1)
+        return (*super().signature(), self._rows.dtype, self._parts() > 1)
 
     def _check_definite(self) -> None:
         """Raise where there are fewer rows than columns, or a column of zeros."""
-        count = self.rows.shape[0]
+        count = self._rows.shape[0]
         if count < self.dim:
             raise ProblemError(
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
                 "add terms or restrict x"
             )
-        used = self._used_columns()
+        used = self.used_columns()
         if not used.all():
             missing = np.flatnonzero(~used)
             raise ProblemError(

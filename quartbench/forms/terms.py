@@ -66,7 +66,7 @@ class TermForm(Form):
     row_dtype : dtype
         The type of the rows there: real, or complex for rows on ℂᴺ.
     leverage_rank : int
-        The rank of a term there: 1 on the vertices of a graph and in ℂᴺ (ERRATA 5).
+        The rank of a term there: 1 on the vertices of a graph and in ℂᴺ (errata 5 of the documentation).
     freedom : int
         What leverage scores add up to: n, on a graph N − 1, in ℂᴺ N.
     in_columns : bool
@@ -75,17 +75,40 @@ class TermForm(Form):
         Whether a factor of the Hessian's weights on the way, as ``auto`` makes it, is worth its cost.
     reads_terms : bool
         Whether the rows of some terms can be read without the others.
+    resident : bool
+        Whether all rows may be in memory at once.
     has_edges : bool
         Whether the terms are the edges of a graph, whose traces are effective resistances.
     fuses_misfit : bool
         Whether value, gradient and image of a misfit take one read of the rows, and not one for image and one for
         gradient.
+
+    Examples
+    --------
+    >>> class Slopes(qb.TermForm):
+    ...     '''Differences of neighbours on a line, and the first entry.'''
+    ...
+    ...     def __init__(self, n):
+    ...         super().__init__()
+    ...         self.dim = self.terms = n
+    ...         self.rank, self.shape = 1, (n,)
+    ...
+    ...     def _image(self, x):
+    ...         return np.diff(x, prepend=0.0)
+    ...
+    ...     def _adjoint(self, weights):
+    ...         return weights - np.append(weights[1:], 0.0)
+    >>> Slopes(3).value([1.0, 3.0, 3.0])
+    17.0
+    >>> qb.solve(qb.Problem(Slopes(3), [0.0, 0.0, 4.0])).x.round(3)
+    array([1., 2., 3.])
     """
 
     row_dtype = np.dtype(np.float64)
     in_columns = False
     refines_hessian = True
     reads_terms = False
+    resident = True
     has_edges = False
     fuses_misfit = False
 
@@ -229,10 +252,22 @@ class TermForm(Form):
         """Return τ⁽⁰⁾, equal weights with ‖τ‖_q = 1."""
         return np.full(self.terms, float(self.terms) ** (1.0 / p - 1.0))
 
+    def zero_terms(self) -> np.ndarray:
+        """Return the numbers of the terms that are zero, which weigh nothing. One pass, the first time."""
+        if "zero terms" not in self._kept:
+            rank, found = self.leverage_rank, np.zeros(self.terms, dtype=bool)
+            for start, part in self.row_blocks():
+                found[start // rank : (start + len(part)) // rank] = ~part.reshape(-1, rank * part.shape[1]).any(axis=1)
+            self._kept["zero terms"] = np.flatnonzero(found)
+        return self._kept["zero terms"]
+
     def require_weights(self, tau: object) -> np.ndarray:
-        """Return τ as an array of m positive numbers, or say what is wrong with it."""
+        """Return τ as an array of m positive numbers, zero at most for terms that are, or say what is wrong with it."""
         array = real_array(tau, "tau", 1)
-        if array.size != self.terms or not (array > 0).all():
+        weightless = np.flatnonzero(~(array > 0))
+        if array.size != self.terms or (
+            weightless.size and not (array[weightless] == 0).all() & np.isin(weightless, self.zero_terms()).all()
+        ):
             raise ProblemError(
                 f"tau must be {self.terms} positive numbers, one per term, found {array.size} numbers, "
                 f"the smallest {array.min() if array.size else 'missing'}"
@@ -255,8 +290,10 @@ class TermForm(Form):
 
     def misfit_product(
         self, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray, v: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Return Mᵀ(αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ) and t, the image of v. One pass where a kind fuses them, else two.
+
+        Where a pass is so cheap that sums of images would take longer, t is None.
 
         With β = 8ω this is F''(x)v for α = 4ω(q − d), and the product with Gauss and Newton's matrix for α = 0.
         """
@@ -379,7 +416,7 @@ class TermForm(Form):
         return 0.5 * self.terms * self.leverage_rank * self.columns**2 + self.columns**3 / 3.0
 
     def weighted_gram(self, tau: np.ndarray, single: bool = False) -> np.ndarray:
-        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (ERRATA 14).
+        """Return B(τ) = Σ τᵢBᵢ as a dense symmetric (or Hermitian) matrix. O(mrn²) (errata 14 of the documentation).
 
         In single precision, where asked for, BLAS takes half the time, and the upper triangle is left empty.
         """
@@ -433,7 +470,10 @@ class TermForm(Form):
             return self.scale**2 * leverage.traces(self, metric)
 
     def spectral_norms(self, metric: Metric) -> np.ndarray:
-        """Return λ_max(UᵢᵀB⁻¹Uᵢ) ≤ gᵢ for every term: what Lemma 5.2 (iii) needs (ERRATA 13). One sweep."""
+        """Return λ_max(UᵢᵀB⁻¹Uᵢ) ≤ gᵢ for every term: what Lemma 5.2 (iii) needs. One sweep.
+
+        See errata 13 of the documentation.
+        """
         if self.leverage_rank == 1:
             return self.traces(metric)
         return self.scale**2 * leverage.spectral_norms(self, metric)

@@ -21,7 +21,7 @@ from quartbench.gate.verdict import ABSENT, Limit, Outcome, Record, Verdict, jud
 def compare(root: Path, pair: Pair, watch: Watcher, bench: Iterable[str] = (TIER,)) -> Report:
     """Measure both commits, measure again what looks like a regression, and return the verdicts."""
     limits = read_table(root / TABLE)
-    suite, bench = _suite(root), _patterns(bench)
+    suite, bench = _suite(root), check_patterns(bench)
     shutil.rmtree(suite.work, ignore_errors=True)
     records = suite.measure(pair, bench, watch)
     if not records:
@@ -77,8 +77,9 @@ def _judged(record: Record, limits: dict[str, Limit]) -> Verdict:
     return judge(record, limits.get(record.name))
 
 
-def _patterns(bench: Iterable[str]) -> list[str]:
-    patterns = list(bench) or [TIER]
+def check_patterns(bench: Iterable[str], default: str = TIER) -> list[str]:
+    """Return the regular expressions of --bench, or the default where there is none; raise where one is not."""
+    patterns = list(bench) or [default]
     for pattern in patterns:
         try:
             re.compile(pattern)

@@ -181,7 +181,7 @@ def read_records(
         for full in full_names(name, about["params"]):
             if matches(full, bench):
                 base, head = (side.get(full, ABSENT) for side in sides)
-                records[full] = Record(full, _kind(about), about.get("unit", ""), base, head)
+                records[full] = Record(full, kind_of(about), about.get("unit", ""), base, head)
     return records
 
 
@@ -256,7 +256,8 @@ def _read_commit(results: Path, commit: str, error_lines: dict[str, str]) -> dic
     return found
 
 
-def _kind(about: dict) -> str:
+def kind_of(about: dict) -> str:
+    """Return whether a benchmark is a time, a count, which no machine moves, or another value."""
     if about["type"] == "time":
         return "time"
     return "count" if about.get("unit") in COUNTS else "value"

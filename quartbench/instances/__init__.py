@@ -64,6 +64,11 @@ def make(name: str, **arguments: object) -> Problem:
         A key of ``INSTANCES``.
     **arguments
         Those of the generator.
+
+    Examples
+    --------
+    >>> qb.instances.make("spectrum", m=50, n=5, sigma_min=0.5, seed=1).dim
+    5
     """
     if not isinstance(name, str) or name not in INSTANCES:
         raise unknown_name("instance", name, INSTANCES)
@@ -85,7 +90,14 @@ def make(name: str, **arguments: object) -> Problem:
 
 
 def remake(origin: dict) -> Problem:
-    """Return the problem that has this origin, made again bit for bit on the same machine."""
+    """Return the problem that has this origin, made again bit for bit on the same machine.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(50, 5, sigma_min=0.5, seed=1)
+    >>> bool((qb.instances.remake(problem.origin).c == problem.c).all())
+    True
+    """
     arguments = dict(origin)
     version, name = arguments.pop("version", None), arguments.pop("generator", None)
     if version != PROBLEM_SET:

@@ -15,7 +15,14 @@ from .arguments import PLANT_STREAM, generator, number, origin
 
 
 class Similarity(NamedTuple):
-    """A similarity matrix of n objects, nonnegative and positive semidefinite, and the cluster of each object."""
+    """A similarity matrix of n objects, nonnegative and positive semidefinite, and the cluster of each object.
+
+    Examples
+    --------
+    >>> found = qb.instances.partition_similarity(20, 2, p_in=0.9, p_out=0.1, seed=0)
+    >>> found.matrix.shape, np.bincount(found.labels)
+    ((20, 20), array([10, 10]))
+    """
 
     matrix: np.ndarray
     labels: np.ndarray
@@ -35,6 +42,12 @@ def planted_partition(n: int, clusters: int, p_in: float, p_out: float, seed: in
         Probability of an edge within a cluster and between two, 0 ≤ p_out ≤ p_in ≤ 1.
     seed : int
         Seed of the matrix and of X₀.
+
+    Examples
+    --------
+    >>> problem = qb.instances.planted_partition(20, 2, p_in=0.9, p_out=0.1, seed=0)
+    >>> problem.form.shape, problem.cone.name
+    ((20, 2), 'orthant')
     """
     matrix, _ = partition_similarity(n, clusters, p_in, p_out, seed)
     start = generator(seed, PLANT_STREAM).uniform(0.0, 2.0 * np.sqrt(matrix.mean() / clusters), (n, clusters))
@@ -48,6 +61,12 @@ def partition_similarity(n: int, clusters: int, p_in: float, p_out: float, seed:
 
     The eigenvalues of the normalised adjacency matrix lie in [−1, 1], so M is positive semidefinite, and it is
     nonnegative; an isolated object has M_ii = 1 alone.
+
+    Examples
+    --------
+    >>> found = qb.instances.partition_similarity(20, 2, p_in=0.9, p_out=0.1, seed=0)
+    >>> bool((np.linalg.eigvalsh(found.matrix) > -1e-12).all())
+    True
     """
     n = whole_number(n, "n", 2)
     clusters = whole_number(clusters, "clusters", 1, n, why="no cluster is empty")

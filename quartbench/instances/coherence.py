@@ -48,6 +48,12 @@ def coherent(
         "givens" has at most 2n − 1 distinct row directions up to the sign, "generic" has m.
     peaks : int
         How many rows have leverage ``gamma``.
+
+    Examples
+    --------
+    >>> problem = qb.instances.coherent(100, 5, gamma=0.9, seed=0)
+    >>> round(qb.coherence(problem.form), 9)
+    0.9
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -63,7 +69,14 @@ def coherent(
 
 
 def coherent_scores(m: int, n: int, gamma: float, peaks: int = 1) -> np.ndarray:
-    """Return m positive leverage scores in ascending order: sum n, ``peaks`` of them equal to their maximum gamma."""
+    """Return m positive leverage scores in ascending order: sum n, ``peaks`` of them equal to their maximum gamma.
+
+    Examples
+    --------
+    >>> scores = qb.instances.coherent_scores(5, 2, gamma=0.8)
+    >>> scores.round(12)
+    array([0.3, 0.3, 0.3, 0.3, 0.8])
+    """
     gamma = number("gamma", gamma, 0.0, np.inf)
     if not n / m * (1.0 - 1e-12) <= gamma <= 1.0:  # n/m may come with a rounding error
         raise ProblemError(f"gamma must lie in [n/m, 1] = [{n / m:.12g}, 1], found {gamma!r}")

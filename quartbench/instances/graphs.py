@@ -41,6 +41,13 @@ def geometric(points: int, dim: int = 3, degree: int = 10, seed: int = 0) -> Pro
         Mean degree; the few edges that connect the graph come on top.
     seed : int
         Seed of the points.
+
+    Examples
+    --------
+    >>> problem = qb.instances.geometric(50, dim=3, degree=8, seed=0)
+    >>> result = qb.solve(problem, rel_gap=1e-10)
+    >>> bool(np.allclose(result.x.ravel(), problem.solution.ravel(), atol=1e-4))
+    True
     """
     edges = geometric_edges(points, dim, degree, seed)
     form = GraphForm(points, dim, edges)
@@ -60,6 +67,11 @@ def regular(points: int, degree: int, dim: int = 3, seed: int = 0) -> Problem:
         Number of coordinates of a point.
     seed : int
         Seed of the graph and of x*.
+
+    Examples
+    --------
+    >>> qb.instances.regular(20, degree=4, seed=0).form.terms
+    40
     """
     record = origin("regular", points=points, degree=degree, dim=dim, seed=seed)
     return _planted(points, dim, regular_edges(points, degree, seed), seed, record)
@@ -76,6 +88,11 @@ def ring(points: int, dim: int = 3, neighbours: int = 1, seed: int = 0) -> Probl
         Reach of the edges, with 2·neighbours < points.
     seed : int
         Seed of x*.
+
+    Examples
+    --------
+    >>> qb.instances.ring(10, neighbours=2, seed=0).form.terms
+    20
     """
     record = origin("ring", points=points, dim=dim, neighbours=neighbours, seed=seed)
     return _planted(points, dim, ring_edges(points, neighbours), seed, record)
@@ -92,6 +109,12 @@ def barbell(points: int, dim: int = 3, bridge: int = 1, seed: int = 0) -> Proble
         Edges of the path, at least one.
     seed : int
         Seed of x*.
+
+    Examples
+    --------
+    >>> problem = qb.instances.barbell(20, seed=0)
+    >>> round(qb.coherence(problem.form), 9)
+    1.0
     """
     record = origin("barbell", points=points, dim=dim, bridge=bridge, seed=seed)
     return _planted(points, dim, barbell_edges(points, bridge), seed, record)
@@ -106,19 +129,38 @@ def grid(side: int, dim: int = 3, seed: int = 0) -> Problem:
         Points along an axis, and number of axes.
     seed : int
         Seed of x*.
+
+    Examples
+    --------
+    >>> form = qb.instances.grid(4, dim=2, seed=0).form
+    >>> form.shape, form.terms
+    ((16, 2), 24)
     """
     edges = grid_edges(side, dim)
     return _planted(side**dim, dim, edges, seed, origin("grid", side=side, dim=dim, seed=seed))
 
 
 def geometric_points(points: int, dim: int = 3, seed: int = 0) -> np.ndarray:
-    """Return the points of :func:`geometric`, uniform in the unit cube, as a (points, dim) array."""
+    """Return the points of :func:`geometric`, uniform in the unit cube, as a (points, dim) array.
+
+    Examples
+    --------
+    >>> qb.instances.geometric_points(50, dim=2, seed=0).shape
+    (50, 2)
+    """
     points, dim = whole_number(points, "points", 2), whole_number(dim, "dim", 1)
     return generator(seed).random((points, dim))
 
 
 def geometric_edges(points: int, dim: int = 3, degree: int = 10, seed: int = 0) -> np.ndarray:
-    """Return the points·degree/2 shortest pairs of :func:`geometric_points`, plus short edges that connect them."""
+    """Return the points·degree/2 shortest pairs of :func:`geometric_points`, plus short edges that connect them.
+
+    Examples
+    --------
+    >>> edges = qb.instances.geometric_edges(50, degree=8, seed=0)
+    >>> len(edges) >= 200
+    True
+    """
     place = geometric_points(points, dim, seed)
     degree = whole_number(degree, "degree", 1, points - 1, why="points − 1 is the complete graph")
     from scipy.spatial import cKDTree  # a tenth of a second that importing the package need not wait for
@@ -129,7 +171,13 @@ def geometric_edges(points: int, dim: int = 3, degree: int = 10, seed: int = 0) 
 
 
 def regular_edges(points: int, degree: int, seed: int = 0) -> np.ndarray:
-    """Return a random connected simple graph with ``degree`` edges at every point."""
+    """Return a random connected simple graph with ``degree`` edges at every point.
+
+    Examples
+    --------
+    >>> np.bincount(qb.instances.regular_edges(6, degree=3, seed=0).ravel())
+    array([3, 3, 3, 3, 3, 3])
+    """
     points = whole_number(points, "points", 3)
     degree = whole_number(degree, "degree", 2, points - 1, why="a connected simple graph")
     if points * degree % 2:
@@ -144,7 +192,16 @@ def regular_edges(points: int, degree: int, seed: int = 0) -> np.ndarray:
 
 
 def ring_edges(points: int, neighbours: int = 1) -> np.ndarray:
-    """Return the edges {i, i+k mod points} for k = 1, …, ``neighbours``."""
+    """Return the edges {i, i+k mod points} for k = 1, …, ``neighbours``.
+
+    Examples
+    --------
+    >>> qb.instances.ring_edges(4)
+    array([[0, 1],
+           [0, 3],
+           [1, 2],
+           [2, 3]])
+    """
     points = whole_number(points, "points", 3)
     neighbours = whole_number(neighbours, "neighbours", 1, (points - 1) // 2, why="2·neighbours < points")
     start = np.arange(points)
@@ -153,7 +210,19 @@ def ring_edges(points: int, neighbours: int = 1) -> np.ndarray:
 
 
 def barbell_edges(points: int, bridge: int = 1) -> np.ndarray:
-    """Return two complete graphs, equal up to one point, and the path of ``bridge`` edges between them."""
+    """Return two complete graphs, equal up to one point, and the path of ``bridge`` edges between them.
+
+    Examples
+    --------
+    >>> qb.instances.barbell_edges(6)
+    array([[0, 1],
+           [0, 2],
+           [1, 2],
+           [2, 3],
+           [3, 4],
+           [3, 5],
+           [4, 5]])
+    """
     points = whole_number(points, "points", 4)
     bridge = whole_number(bridge, "bridge", 1, points - 3, why="at least two points in each bell")
     left = (points - bridge + 2) // 2
@@ -164,7 +233,16 @@ def barbell_edges(points: int, bridge: int = 1) -> np.ndarray:
 
 
 def grid_edges(side: int, dim: int = 3) -> np.ndarray:
-    """Return the edges between neighbours of the lattice {0, …, side−1}^dim, points numbered in C order."""
+    """Return the edges between neighbours of the lattice {0, …, side−1}^dim, points numbered in C order.
+
+    Examples
+    --------
+    >>> qb.instances.grid_edges(2, dim=2)
+    array([[0, 1],
+           [0, 2],
+           [1, 3],
+           [2, 3]])
+    """
     side, dim = whole_number(side, "side", 2), whole_number(dim, "dim", 1, 32)
     lattice = np.arange(side**dim).reshape((side,) * dim)
     steps = (lattice.swapaxes(0, axis) for axis in range(dim))

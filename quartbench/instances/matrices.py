@@ -34,6 +34,12 @@ def spectrum(m: int, n: int, sigma_min: float, seed: int = 0) -> Problem:
         Lower end of the singular values, in (0, 1].
     seed : int
         Seed of the rows and of c.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(50, 5, sigma_min=0.5, seed=1)
+    >>> problem.dim, problem.origin["generator"]
+    (5, 'spectrum')
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -55,6 +61,12 @@ def blocks(m: int, n: int, rank: int, sigma_min: float = 0.1, seed: int = 0) -> 
         Lower end of the singular values, in (0, 1].
     seed : int
         Seed of the rows and of c.
+
+    Examples
+    --------
+    >>> form = qb.instances.blocks(100, 10, rank=3, seed=0).form
+    >>> form.terms, form.rank, form.dim
+    (100, 3, 10)
     """
     m, n, rank = whole_number(m, "m", 1), whole_number(n, "n", 1), whole_number(rank, "rank", 1)
     if m * rank < n:
@@ -79,6 +91,12 @@ def heavy_tailed(m: int, n: int, df: float = 2.0, seed: int = 0) -> Problem:
         Degrees of freedom, at least 0.5 (below, lengths leave the range of double precision); large is Gaussian.
     seed : int
         Seed of the rows and of c.
+
+    Examples
+    --------
+    >>> calm, wild = (qb.coherence(qb.instances.heavy_tailed(500, 10, df=df, seed=0).form) for df in (100.0, 1.0))
+    >>> calm < 0.1 < 0.9 < wild
+    True
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -105,6 +123,12 @@ def sparse(m: int, n: int, density: float, seed: int = 0) -> Problem:
         Expected share of entries that are stored, in [1/n, 1].
     seed : int
         Seed of the rows and of c.
+
+    Examples
+    --------
+    >>> form = qb.instances.sparse(1000, 50, density=0.1, seed=0).form
+    >>> form.terms, form.dim
+    (1000, 50)
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -135,6 +159,12 @@ def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: i
         Share of the constraints that are active at x*, in (0, 1]; at least one is active and at least one is not.
     seed : int
         Seed of the rows and of x*.
+
+    Examples
+    --------
+    >>> problem = qb.instances.orthant(100, 10, seed=0)
+    >>> int((problem.solution == 0).sum())
+    5
     """
     n = whole_number(n, "n", 2)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -160,6 +190,12 @@ def degenerate(m: int, n: int, active: int, seed: int = 0) -> Problem:
         Rows that are not orthogonal to x*, at least 1.
     seed : int
         Seed of the rows and of x*.
+
+    Examples
+    --------
+    >>> problem = qb.instances.degenerate(60, 10, active=3, seed=0)
+    >>> int((np.abs(problem.form.image(problem.solution)) > 1e-9).sum())
+    3
     """
     n, active = whole_number(n, "n", 2), whole_number(active, "active", 1)
     m = whole_number(m, "m", n + active, why="m ≥ n + active, or ρ is not positive definite")

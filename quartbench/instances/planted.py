@@ -29,6 +29,13 @@ def planted(form: Form, seed: int = 0, cone: Cone | None = None) -> Problem:
         Seed of x*; drawn from another stream than the forms of this package, so the same seed may serve both.
     cone : Cone, optional
         That of the form where not given: Free(), or Centred() for a graph.
+
+    Examples
+    --------
+    >>> problem = qb.instances.planted(qb.StackedForm(np.eye(4)), seed=0, cone=qb.Orthant())
+    >>> result = qb.solve(problem, rel_gap=1e-10)
+    >>> bool(np.allclose(result.x, problem.solution, atol=1e-4))
+    True
     """
     if not isinstance(form, Form):
         raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")

@@ -25,6 +25,12 @@ def complex_gaussian(m: int, n: int, seed: int = 0) -> Problem:
         Number of measurements and of complex unknowns, m ≥ n.
     seed : int
         Seed of the rows and of x*.
+
+    Examples
+    --------
+    >>> problem = qb.instances.complex_gaussian(30, 5, seed=0)
+    >>> problem.form.dim, problem.form.dtype.name
+    (10, 'complex128')
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
@@ -46,6 +52,12 @@ def coded_diffraction(n: int, masks: int, seed: int = 0) -> Problem:
         Number of patterns, each of n measurements.
     seed : int
         Seed of the masks (see :func:`diffraction_masks`) and of x*.
+
+    Examples
+    --------
+    >>> form = qb.instances.coded_diffraction(8, masks=3, seed=0).form
+    >>> form.terms, form.dim
+    (24, 16)
     """
     patterns = diffraction_masks(n, masks, seed)
     wave = np.exp(2j * np.pi / n * (np.outer(np.arange(n), np.arange(n)) % n))
@@ -59,6 +71,12 @@ def diffraction_masks(n: int, masks: int, seed: int = 0) -> np.ndarray:
 
     b₁ is uniform on {1, −1, i, −i}; b₂ is √2/2 with probability 4/5 and √3 with probability 1/5. Hence E d = E d² = 0,
     E|d|² = 1 and E|d|⁴ = 2, as for a complex Gaussian; and no entry is zero.
+
+    Examples
+    --------
+    >>> masks = qb.instances.diffraction_masks(1000, 2, seed=0)
+    >>> masks.shape, sorted({float(size) for size in np.abs(masks).ravel().round(3)})
+    ((2, 1000), [0.707, 1.732])
     """
     n, masks = whole_number(n, "n", 1), whole_number(masks, "masks", 1)
     rng = generator(seed)

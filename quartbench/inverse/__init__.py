@@ -11,14 +11,16 @@ from .cd import CD
 from .contract import Iterate, Method, make_method, methods, register
 from .dc import DC
 from .dc_inexact import DCAccelerated, DCInexact
-from .distances import distances, largest_part, loose_points, onto_anchors, procrustes, rmsd
+from .distances import distances, onto_anchors, procrustes, rmsd
 from .driver import State, solve
 from .lbfgs import LBFGS
 from .newton import Newton
 from .nolips import NoLips
 from .phase import phase, phase_error, spectral_start
 from .problem import Problem
+from .projected_lbfgs import ProjectedLBFGS
 from .results import History, Result, Stage
+from .rigidity import hinges, largest_part, loose_points, movable_points
 from .symnmf import clustering_accuracy, normalised_mutual_information, similarity, symnmf
 
 __all__ = [
@@ -34,16 +36,19 @@ __all__ = [
     "Newton",
     "NoLips",
     "Problem",
+    "ProjectedLBFGS",
     "Result",
     "Stage",
     "State",
     "clustering_accuracy",
     "distances",
     "examples",
+    "hinges",
     "largest_part",
     "loose_points",
     "make_method",
     "methods",
+    "movable_points",
     "normalised_mutual_information",
     "onto_anchors",
     "phase",

@@ -12,7 +12,14 @@ FACTORS = 3000.0
 
 @register("auto")
 class Auto(Method):
-    """Picks by the cone and the form, and says why."""
+    """Picks by the cone and the form, and says why.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=qb.inverse.Auto()).method
+    'lbfgs'
+    """
 
     def chosen(self, problem: Problem) -> tuple[Method, str]:
         """Return the method that runs on a problem, and why."""
@@ -21,5 +28,5 @@ class Auto(Method):
         if problem.cone.subspace:
             return METHODS.find("lbfgs")(), "auto took lbfgs: no factor is near, and it takes the fewest passes"
         if not problem.misfit.convex_steps_read and problem.cone.lower_bounds(problem.dim) is not None:
-            return METHODS.find("cd")(), "auto took cd: coordinates of XXᵀ on the orthant are minimised one by one"
+            return METHODS.find("projected-lbfgs")(), "auto took projected-lbfgs: XXᵀ has a metric on the orthant"
         return METHODS.find("dc-accelerated")(), "auto took dc-accelerated: the cone is no subspace"

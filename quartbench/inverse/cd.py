@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError
 from quartbench.kernels import coordinates
 
 from .contract import Iterate, Method, register
-from .misfits import MatrixMisfit
+from .misfits import MatrixMisfit, require_factors
 
 #: The extrapolation at first, its growth after a step that lowered F, and its shrinkage after one that did not.
 FIRST, GROWTH, SHRINK = 0.7, 1.2, 0.7
@@ -53,6 +52,14 @@ class CD(Method):
     ----------
     sweeps : int
         Sweeps per step. They cost O(nr²), a product with a dense M O(n²r).
+
+    Examples
+    --------
+    >>> M = qb.instances.partition_similarity(30, 3, p_in=0.9, p_out=0.05, seed=0).matrix
+    >>> problem = qb.inverse.Problem(qb.GramForm(30, 3), M, qb.Orthant())
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.CD(), tol=1e-4)
+    >>> found.success, bool((found.x >= 0).all())
+    (True, True)
     """
 
     def __init__(self, sweeps: int = 1) -> None:
@@ -60,9 +67,7 @@ class CD(Method):
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""
-        lower = problem.cone.lower_bounds(problem.dim)
-        if not isinstance(problem.misfit, MatrixMisfit) or lower is None or lower.any():
-            raise ProblemError(f"cd needs a matrix M and the cone Orthant(), found {problem!r}")
+        require_factors(problem, self.name)
 
     def iterates(self, problem, metric, start):
         """Yield X₀, X₁, …; one pass each, two where an extrapolation failed."""

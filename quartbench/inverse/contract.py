@@ -30,6 +30,11 @@ class Iterate(NamedTuple):
         The certified relative gap of the convex step that led here (NaN where there was none).
     reason : str
         Why the method goes on as it does, where that has changed.
+
+    Examples
+    --------
+    >>> qb.inverse.Iterate._fields
+    ('at', 'step', 'gap', 'reason')
     """
 
     at: At
@@ -49,6 +54,23 @@ class Method:
         Whether this is somebody else's method, held beside ours for comparison.
     version : int
         Raised when the iterates change: a study then runs the method again.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> class Steepest(qb.inverse.Method):
+    ...     '''Gradient descent to the lowest point of each line.'''
+    ...
+    ...     def iterates(self, problem, metric, start):
+    ...         misfit, at = problem.misfit, problem.misfit.evaluate(start)
+    ...         while True:
+    ...             yield qb.inverse.Iterate(at)
+    ...             line = np.polynomial.Polynomial(misfit.line(at.image, misfit.image(-at.gradient)))
+    ...             step = min(line.deriv().roots().real, key=line)
+    ...             at = misfit.evaluate(at.point - step * at.gradient)
+    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=Steepest(), max_iter=50)
+    >>> bool((np.diff(found.history.value) < 0).all())
+    True
     """
 
     name: ClassVar[str] = "method"
@@ -102,7 +124,16 @@ METHODS = Registry("method", "quartbench.inverse", _method_class)
 
 
 def register(name: str) -> Callable[[type[Method]], type[Method]]:
-    """Register a method under a name; from then on it is in every list and test."""
+    """Register a method under a name; from then on it is in every list and test.
+
+    Examples
+    --------
+    >>> @qb.inverse.register("patient")
+    ... class Patient(qb.inverse.Method):
+    ...     '''Does nothing yet.'''
+    >>> "patient" in qb.inverse.methods()
+    True
+    """
 
     def decorate(cls: type[Method]) -> type[Method]:
         cls.name = name
@@ -112,12 +143,24 @@ def register(name: str) -> Callable[[type[Method]], type[Method]]:
 
 
 def methods() -> dict[str, type[Method]]:
-    """Return the registered methods by name."""
+    """Return the registered methods by name.
+
+    Examples
+    --------
+    >>> "dc" in qb.inverse.methods()
+    True
+    """
     return {name: METHODS[name] for name in METHODS}
 
 
 def make_method(method: str | Method | type[Method]) -> Method:
-    """Return a method from its name, its class, or itself."""
+    """Return a method from its name, its class, or itself.
+
+    Examples
+    --------
+    >>> qb.inverse.make_method("lbfgs")
+    LBFGS(memory=10)
+    """
     if isinstance(method, Method):
         return method
     if inspect.isclass(method):

@@ -33,7 +33,8 @@ class DC(Method):
 
     Reference
     ---------
-    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, §2.1; Tao & An,
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), §2.1; Tao &
+    An,
     *Convex analysis approach to DC programming*, 1997.
 
     Parameters
@@ -42,6 +43,14 @@ class DC(Method):
         The certified gap of a step, as a share of its decrease.
     solver : str
         Of the convex steps.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.DC(), max_iter=20)
+    >>> bool((np.diff(found.history.value) < 0).all())
+    True
     """
 
     def __init__(self, accuracy: float = 0.1, solver: str = "auto") -> None:

@@ -6,8 +6,6 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
 from quartbench.errors import ProblemError, any_array, real_array, whole_number
 from quartbench.forms import GraphForm
@@ -17,6 +15,7 @@ from .driver import State, solve
 from .embeddings import landmark_start, spectral_start
 from .problem import Problem
 from .results import Result, Stage
+from .rigidity import hinges, links, loose_points, movable_points, named, require_connected
 
 #: In the weights 1/(d² + FLOOR·mean): how long a distance of length 0 is taken to be.
 FLOOR = 0.1
@@ -52,9 +51,6 @@ ROUGH = 1e-4
 
 #: How far D may be from its transpose, relative to its largest entry.
 MIRRORED = 1e-9
-
-#: Points that an error or a message names at most.
-NAMED = 8
 
 
 class Data(NamedTuple):
@@ -115,18 +111,30 @@ def distances(
     -------
     Result
         With ``x`` of shape (N, dim), centred unless there are anchors; ``rmse``, that of the known distances;
-        ``loose``, the points that too few distances hold (see :func:`loose_points`); and ``stages``.
+        ``loose``, the points that too few distances hold (see :func:`loose_points`); ``hinges``, the points that are
+        all that joins others, and ``movable``, the points that can move about them (see :func:`movable_points`); and
+        ``stages``.
 
     References
     ----------
     Fang & O'Leary, *Euclidean distance matrix completion problems*, Optim. Methods Softw. 2012; de Silva & Tenenbaum,
     *Sparse multidimensional scaling using landmark points*, 2004; for relaxed ranks Burer & Monteiro, *Local minima and
     convergence in low-rank semidefinite programming*, Math. Program. 2005.
+
+    Examples
+    --------
+    >>> truth = np.random.default_rng(0).random((30, 2))
+    >>> D = np.linalg.norm(truth[:, None] - truth, axis=2)
+    >>> unknown = np.triu(np.random.default_rng(1).random((30, 30)) < 0.5, 1)
+    >>> D[unknown | unknown.T] = np.nan
+    >>> found = qb.inverse.distances(D, dim=2)
+    >>> found.success, qb.inverse.rmsd(found.x, truth) < 1e-6
+    (True, True)
     """
     dim = whole_number(dim, "dim")
     relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
     data = with_anchors(read_distances(D, edges, weights), anchors, dim)
-    require_connected(data)
+    require_connected(data.points, data.edges)
     search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback})
     search.first(start, seed)
     for attempt in range(1, attempts + 1):
@@ -138,12 +146,23 @@ def distances(
     found.passes = sum(stage.passes for stage in search.stages)
     found.seconds = sum(stage.seconds for stage in search.stages)
     found.rmse = rmse(found.x, data.edges, data.lengths)
-    found.loose = loose_points(data.points, data.edges, dim)
-    if found.loose.size:
-        found.message += f"; too few distances hold {_named(found.loose)}, which may lie anywhere that these allow"
+    _name_unheld(found, data, dim)
     if anchors:
         found.x = onto_anchors(found.x, anchors)
     return found
+
+
+def _name_unheld(found: Result, data: Data, dim: int) -> None:
+    """Say which points the known distances do not hold: too few of them, or parts that turn about others."""
+    found.loose = loose_points(data.points, data.edges, dim)
+    found.hinges = hinges(data.points, data.edges)
+    found.movable = movable_points(data.points, data.edges, dim, found.hinges)
+    if found.loose.size:
+        found.message += f"; too few distances hold {named(found.loose)}, which may lie anywhere that these allow"
+    turning = np.setdiff1d(found.movable, found.loose)
+    if turning.size:
+        about = f" about the hinge{'s' * (found.hinges.size > 1)} at {named(found.hinges)}" if found.hinges.size else ""
+        found.message += f"; {named(turning)} can move together{about} and keep all known distances"
 
 
 class _Search:
@@ -263,9 +282,9 @@ class _Search:
         blame = np.bincount(heads, miss, self.data.points) + np.bincount(tails, miss, self.data.points)
         moved = np.zeros(self.data.points, dtype=bool)
         moved[rng.choice(self.data.points, p=blame / blame.sum())] = True
-        links = _links(self.data.points, self.data.edges)
+        joined = links(self.data.points, self.data.edges)
         for _ in range(int(rng.integers(0, HOPS + 1))):
-            moved |= links @ moved > 0
+            moved |= joined @ moved > 0
         return moved
 
 
@@ -382,60 +401,19 @@ def with_anchors(data: Data, anchors: dict[int, Any] | None, dim: int) -> Data:
     return Data(data.points, edges[order], joined[order], None if weights is None else weights[order])
 
 
-# Which points can be placed? ------------------------------------------------------------------------------------------
-
-
-def require_connected(data: Data) -> None:
-    """Raise where the known distances leave points apart: nothing says where one part lies relative to another."""
-    count, label = connected_components(_links(data.points, data.edges), directed=False)
-    if count > 1:
-        sizes = np.bincount(label)
-        outside = np.flatnonzero(label != sizes.argmax())
-        raise ProblemError(
-            f"the known distances leave {count} parts that no distance joins: {_named(outside)} cannot be placed "
-            f"relative to the other {sizes.max()}; leave them out, or add distances"
-        )
-
-
-def largest_part(points: int, pairs: Any) -> np.ndarray:
-    """Return the points of the largest part that pairs join: the others cannot be placed relative to it."""
-    _, label = connected_components(_links(points, np.asarray(pairs)), directed=False)
-    return np.flatnonzero(label == np.bincount(label).argmax())
-
-
-def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
-    """Return the points that fewer than dim + 1 distances hold, counted among points that are held themselves.
-
-    Such a point may be mirrored or turned without changing a distance. Points that are held may still move together,
-    as the two sides of a bridge do; F does not show that.
-    """
-    degrees = np.bincount(np.asarray(edges).ravel(), minlength=points)
-    links = _links(points, edges)
-    held, needed = np.ones(points, dtype=bool), min(dim + 1, points - 1)
-    while True:
-        fallen = np.flatnonzero(held & (degrees < needed))
-        if not fallen.size:
-            return np.flatnonzero(~held)
-        held[fallen] = False
-        degrees = links[:, held].getnnz(axis=1)
-
-
-def _links(points: int, edges: np.ndarray) -> sp.csr_matrix:
-    made = sp.coo_matrix((np.ones(len(edges), dtype=np.int8), np.asarray(edges).T), shape=(points, points))
-    return (made + made.T).tocsr()
-
-
-def _named(points: np.ndarray) -> str:
-    listed = ", ".join(map(str, points[:NAMED].tolist()))
-    more = f" and {points.size - NAMED} more" if points.size > NAMED else ""
-    return f"point{'s' * (points.size > 1)} {listed}{more}"
-
-
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
 def procrustes(x: Any, truth: Any) -> np.ndarray:
-    """Return x turned, reflected and moved so that it is nearest to the truth."""
+    """Return x turned, reflected and moved so that it is nearest to the truth.
+
+    Examples
+    --------
+    >>> truth = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> turned = truth @ np.array([[0.0, 1.0], [-1.0, 0.0]]) + 7.0
+    >>> bool(np.allclose(qb.inverse.procrustes(turned, truth), truth))
+    True
+    """
     x, truth = real_array(x, "x", 2), real_array(truth, "truth", 2)
     if x.shape != truth.shape:
         raise ProblemError(f"x must be of the shape of the truth, {truth.shape}, found {x.shape}")
@@ -446,7 +424,14 @@ def procrustes(x: Any, truth: Any) -> np.ndarray:
 
 
 def rmsd(x: Any, truth: Any) -> float:
-    """Return the root mean square distance of points from the truth, after Procrustes."""
+    """Return the root mean square distance of points from the truth, after Procrustes.
+
+    Examples
+    --------
+    >>> truth = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    >>> qb.inverse.rmsd(truth + 7.0, truth) < 1e-12
+    True
+    """
     apart = procrustes(x, truth) - np.asarray(truth)
     return float(np.sqrt((apart**2).sum(axis=1).mean()))
 
@@ -458,7 +443,16 @@ def rmse(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> float:
 
 
 def onto_anchors(x: np.ndarray, anchors: dict[int, Any]) -> np.ndarray:
-    """Return points turned, reflected and moved so that the anchors are nearest to their places."""
+    """Return points turned, reflected and moved so that the anchors are nearest to their places.
+
+    Examples
+    --------
+    >>> x = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    >>> qb.inverse.onto_anchors(x, {0: [5.0, 5.0], 1: [5.0, 6.0], 2: [6.0, 5.0]}).round(9)
+    array([[5., 5.],
+           [5., 6.],
+           [6., 5.]])
+    """
     where = np.array(sorted(anchors))
     places = real_array([anchors[i] for i in where.tolist()], "anchors", 2)
     centre, mean = places.mean(axis=0), x[where].mean(axis=0)

@@ -19,7 +19,16 @@ from .results import CAVEAT, MESSAGES, History, Result, Stage
 
 
 class State(NamedTuple):
-    """What a callback sees."""
+    """What a callback sees.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> seen = []
+    >>> found = qb.inverse.phase(rows, d, callback=lambda state: seen.append(state.residual))
+    >>> seen[-1] < 1e-6 < seen[0]
+    True
+    """
 
     iteration: int
     passes: int
@@ -70,6 +79,14 @@ def solve(
     Returns
     -------
     Result
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(16, 100, seed=0)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, start=truth + 0.1)
+    >>> found.success, found.residual < 1e-6
+    (True, True)
     """
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem must be an inverse.Problem, found {type(problem).__name__}")

@@ -46,6 +46,13 @@ class LBFGS(Method):
     ----------
     memory : int
         The pairs that are kept.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=qb.inverse.LBFGS(memory=5))
+    >>> found.success
+    True
     """
 
     metric = "diagonal"

@@ -43,6 +43,14 @@ class NoLips(Method):
     Bolte, Sabach, Teboulle & Vaisbourd, *First order methods beyond convexity and Lipschitz gradient continuity with
     applications to quadratic inverse problems*, SIAM J. Optim. 2018; Dragomir, d'Aspremont & Bolte, *Quartic
     first-order methods for low-rank minimization*, J. Optim. Theory Appl. 2021.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.NoLips(), max_iter=50)
+    >>> bool((np.diff(found.history.value) <= 0).all())
+    True
     """
 
     def iterates(self, problem, metric, start):

@@ -75,6 +75,13 @@ def phase(
     Luo, Alghamdi & Lu, *Optimal spectral initialization for signal recovery with applications to phase retrieval*, IEEE
     Trans. Signal Process. 2019; Mondelli & Montanari, *Fundamental limits of weak recovery with applications to phase
     retrieval*, Found. Comput. Math. 2019.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(16, 100, seed=0)
+    >>> found = qb.inverse.phase(rows, d)
+    >>> found.success, qb.inverse.phase_error(found.x, truth) < 1e-6
+    (True, True)
     """
     if noise not in ("gaussian", "poisson"):
         raise ProblemError(f"noise must be 'gaussian' or 'poisson', found {noise!r}")
@@ -149,7 +156,17 @@ def _spectral(form: TermForm, d: np.ndarray, stages: list[Stage], seed: int, att
 
 
 def spectral_start(form: TermForm, d: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Return the leading eigenvector of Σ T(dᵢ)Bᵢ relative to the diagonal of ΣBᵢ, flat; two passes a Lanczos step."""
+    """Return the leading eigenvector of Σ T(dᵢ)Bᵢ relative to the diagonal of ΣBᵢ, flat; two passes a Lanczos step.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(16, 400, seed=0)
+    >>> form = qb.ComplexForm(rows)
+    >>> start = form.native(qb.inverse.spectral_start(form, d))
+    >>> start = start * np.linalg.norm(truth) / np.linalg.norm(start)
+    >>> qb.inverse.phase_error(start, truth) < 0.5
+    True
+    """
     largest = float(np.abs(d).max())
     y = np.maximum(d / largest, 0.0)
     y /= y.mean() or 1.0
@@ -173,7 +190,13 @@ def spectral_start(form: TermForm, d: np.ndarray, seed: int = 0) -> np.ndarray:
 
 
 def phase_error(x: Any, truth: Any) -> float:
-    """Return min over φ of ‖e^{iφ}x − truth‖/‖truth‖: the error up to a global phase (a sign, for real signals)."""
+    """Return min over φ of ‖e^{iφ}x − truth‖/‖truth‖: the error up to a global phase (a sign, for real signals).
+
+    Examples
+    --------
+    >>> round(qb.inverse.phase_error(np.array([1.0j, 2.0j]), np.array([1.0, 2.0])), 12)
+    0.0
+    """
     x, truth = any_array(x, "x").reshape(-1), any_array(truth, "truth").reshape(-1)
     if x.shape != truth.shape:
         raise ProblemError(f"x must be of the size of the truth, {truth.size}, found {x.size}")

@@ -32,6 +32,12 @@ class Problem:
         That of the form where it is not given: the whole space for most, ``Centred`` for graphs.
     weights : array, optional
         Nonnegative, one for each term: F(x) = Σ ωᵢ(⟨x,Bᵢx⟩ − dᵢ)². The DC methods take none.
+
+    Examples
+    --------
+    >>> problem = qb.inverse.Problem(qb.StackedForm(np.eye(2)), [1.0, 4.0])
+    >>> problem.value([1.0, 2.0]), problem.value([0.0, 0.0])
+    (0.0, 17.0)
     """
 
     def __init__(self, form: Form, d: Any, cone: Cone | None = None, weights: Any = None) -> None:

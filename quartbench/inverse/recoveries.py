@@ -20,7 +20,7 @@ from quartbench.instances import partition_similarity
 
 from . import examples
 from .contract import Method
-from .distances import distances, largest_part, loose_points
+from .distances import distances
 from .driver import solve
 from .embeddings import landmark_start
 from .embeddings import spectral_start as classical_start
@@ -28,6 +28,7 @@ from .misfits import symmetric
 from .phase import phase, phase_error, spectral_start
 from .problem import Problem
 from .results import Result
+from .rigidity import largest_part, loose_points
 from .symnmf import clustering_accuracy, similarity, symnmf, uniform_start
 
 #: Data without noise are recovered where the relative error is at most this, others where it is at most the noise. In

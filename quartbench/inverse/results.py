@@ -24,6 +24,13 @@ class History:
         ‖∇F‖·‖x‖/(4‖d‖²), the gradient inside the cone.
     step, gap : arrays
         The step length, and the certified relative gap of the convex step that led to the iterate.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), start=truth + 0.1)
+    >>> bool((np.diff(found.history.value) < 0).all()), bool(found.history.residual[-1] < 1e-6)
+    (True, True)
     """
 
     COLUMNS = ("iteration", "passes", "seconds", "value", "residual", "stationarity", "step", "gap")
@@ -75,6 +82,12 @@ class Stage(NamedTuple):
         F at its end, in the user's units (NaN where it has none).
     history : History or None
         Its iterates, where it has some.
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> [stage.name for stage in qb.inverse.phase(rows, d).stages]
+    ['spectral start', 'weighted solve', 'solve']
     """
 
     name: str
@@ -109,6 +122,13 @@ class Result(OptimizeResult):
     history : History
         That of the last stage.
     method : str
+
+    Examples
+    --------
+    >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
+    >>> found = qb.inverse.phase(rows, d)
+    >>> found.success, found.residual < 1e-6, found.passes > 0
+    (True, True, True)
     """
 
 

@@ -44,7 +44,7 @@ def symnmf(
     start : "random" or array
         Uniform in [0, 2√(mean(M)/rank)], for which XXᵀ is of the size of M; or a point.
     method : str, Method or class
-        ``auto`` is ``cd``: DC with one sweep of coordinate descent a step, extrapolated.
+        ``auto`` is ``projected-lbfgs``: L-BFGS on the entries that are free, in a metric of the rows of X.
     restarts : int
         Further runs from other random starts; the best is returned.
     tol, max_iter, seed, callback
@@ -54,6 +54,13 @@ def symnmf(
     -------
     Result
         With ``labels``, the column of the largest entry of every row.
+
+    Examples
+    --------
+    >>> made = qb.instances.partition_similarity(60, 3, p_in=0.9, p_out=0.05, seed=0)
+    >>> found = qb.inverse.symnmf(made.matrix, rank=3)
+    >>> qb.inverse.clustering_accuracy(found.labels, made.labels)
+    1.0
     """
     matrix = symmetric(M)
     rank = whole_number(rank, "rank", 1, matrix.shape[0], why="M has no larger rank")
@@ -96,6 +103,13 @@ def similarity(data: Any, neighbours: int | None = None) -> sp.csr_matrix:
     data : array of shape (n, features)
     neighbours : int, optional
         Near neighbours of each row: ⌊log₂ n⌋ + 1, unless given.
+
+    Examples
+    --------
+    >>> data = np.random.default_rng(0).standard_normal((50, 3))
+    >>> M = qb.inverse.similarity(data)
+    >>> M.shape, bool(abs(M - M.T).max() < 1e-15)
+    ((50, 50), True)
     """
     from scipy.spatial import cKDTree
 
@@ -130,14 +144,26 @@ def _table(labels: Any, truth: Any) -> np.ndarray:
 
 
 def clustering_accuracy(labels: Any, truth: Any) -> float:
-    """Return the share of objects with the right label, under the best renaming of labels (Hungarian method)."""
+    """Return the share of objects with the right label, under the best renaming of labels (Hungarian method).
+
+    Examples
+    --------
+    >>> qb.inverse.clustering_accuracy([1, 1, 0, 0], [0, 0, 1, 2])
+    0.75
+    """
     table = _table(labels, truth)
     rows, columns = linear_sum_assignment(-table)
     return float(table[rows, columns].sum() / table.sum())
 
 
 def normalised_mutual_information(labels: Any, truth: Any) -> float:
-    """Return I(labels; truth)/√(H(labels)H(truth)): 1 where they say the same, 0 where nothing of each other."""
+    """Return I(labels; truth)/√(H(labels)H(truth)): 1 where they say the same, 0 where nothing of each other.
+
+    Examples
+    --------
+    >>> bool(np.isclose(qb.inverse.normalised_mutual_information([1, 1, 0, 0], [0, 0, 1, 1]), 1.0))
+    True
+    """
     table = _table(labels, truth)
     joint = table / table.sum()
     first, second = joint.sum(axis=1), joint.sum(axis=0)

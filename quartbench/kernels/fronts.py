@@ -240,12 +240,15 @@ def _eliminate(panel, schur):
 
 
 @kernel
-def factor(starts, pointers, offsets, parents, relative, indptr, spots, edges, degrees, weights):
-    """Return whether a Laplacian is positive definite to rounding, and the panels of its Cholesky factor.
+def factor(starts, pointers, offsets, parents, relative, indptr, spots, edges, diagonal, blocks):
+    """Return whether a matrix of d × d blocks is positive definite to rounding, and the panels of its Cholesky factor.
 
     The multifrontal method (Duff, Reid): what a front leaves to its boundary waits on a stack for the front above.
-    ``offsets`` says where panels start, ``edges`` which edge leads to each later neighbour.
+    ``offsets`` says where panels start, ``edges`` which edge leads to each later neighbour. ``diagonal`` has a block
+    for each vertex, ``blocks`` one for each edge, less which the two blocks off the diagonal are. Fronts are counted in
+    rows of the matrix; ``indptr`` and ``spots`` in vertices.
     """
+    d = diagonal.shape[1]
     panels = np.zeros(offsets[-1])
     waiting, left = [0], [np.empty((0, 0))]  # their first entries give the lists their types
     for f in range(starts.size - 1):
@@ -253,10 +256,12 @@ def factor(starts, pointers, offsets, parents, relative, indptr, spots, edges, d
         panel = panels[offsets[f] : offsets[f + 1]].reshape(pivots, pivots + boundary)
         schur = np.zeros((boundary, boundary))
         for i in range(pivots):
-            j = starts[f] + i
-            panel[i, i] = degrees[j]
+            j, k = (starts[f] + i) // d, i % d
+            for c in range(k, d):
+                panel[i, i - k + c] = diagonal[j, k, c]
             for a in range(indptr[j], indptr[j + 1]):
-                panel[i, spots[a]] -= weights[edges[a]]
+                for c in range(d):
+                    panel[i, d * spots[a] + c] -= blocks[edges[a], k, c]
         while len(left) > 1 and parents[waiting[-1]] == f:
             child, rest = waiting.pop(), left.pop()
             places = relative[pointers[child] : pointers[child + 1]]
@@ -336,13 +341,10 @@ def _gather(x, own, later, y):
 
 
 @kernel
-def substitute(starts, pointers, offsets, rows, panels, order, v):
-    """Return the centred X with LLᵀX = V for the vertices in ``order``, V of shape (vertices, columns)."""
-    points, columns = v.shape
-    x, work = np.empty((columns, points)), np.empty(points)
-    for i in range(points):
-        for k in range(columns):
-            x[k, i] = v[order[i], k]
+def _substitute(starts, pointers, offsets, rows, panels, x):
+    """Solve LLᵀX = X in place, one right-hand side a row; what is no pivot is zero."""
+    columns, size = x.shape
+    work = np.empty(size)
     for f in range(starts.size - 1):
         later, pivots = rows[pointers[f] : pointers[f + 1]], starts[f + 1] - starts[f]
         y = work[: pivots + later.size]
@@ -355,7 +357,7 @@ def substitute(starts, pointers, offsets, rows, panels, order, v):
             for i in range(later.size):
                 x[k, np.uintp(later[i])] = y[pivots + i]
     for k in range(columns):
-        x[k, points - 1] = 0.0
+        x[k, starts[-1] :] = 0.0
     for f in range(starts.size - 2, -1, -1):
         later, pivots = rows[pointers[f] : pointers[f + 1]], starts[f + 1] - starts[f]
         y = work[: pivots + later.size]
@@ -365,11 +367,38 @@ def substitute(starts, pointers, offsets, rows, panels, order, v):
             _gather(x[k], own, later, y)
             _backward(panel, y)
             _copy(y[:pivots], own)
+
+
+@kernel
+def substitute(starts, pointers, offsets, rows, panels, order, v):
+    """Return the centred X with LLᵀX = V for the vertices in ``order``, V of shape (vertices, columns)."""
+    points, columns = v.shape
+    x = np.empty((columns, points))
+    for i in range(points):
+        for k in range(columns):
+            x[k, i] = v[order[i], k]
+    _substitute(starts, pointers, offsets, rows, panels, x)
     out = np.empty_like(v)
     for k in range(columns):
         mean = x[k].sum() / points
         for i in range(points):
             out[order[i], k] = x[k, i] - mean
+    return out
+
+
+@kernel
+def substitute_blocks(starts, pointers, offsets, rows, panels, order, v):
+    """Return X with LLᵀX = V for the vertices in ``order``, V of shape (vertices, d): one right-hand side."""
+    points, d = v.shape
+    x = np.empty((1, points * d))
+    for i in range(points):
+        for k in range(d):
+            x[0, i * d + k] = v[order[i], k]
+    _substitute(starts, pointers, offsets, rows, panels, x)
+    out = np.empty_like(v)
+    for i in range(points):
+        for k in range(d):
+            out[order[i], k] = x[0, i * d + k]
     return out
 
 

@@ -30,6 +30,19 @@ def evaluate(x):
 
 
 @kernel
+def misfit(x, product):
+    """Return ‖XXᵀ − M‖²_F less ‖M‖²_F, and its gradient 4(X(XᵀX) − MX), from X and MX."""
+    gram = np.dot(x.T, x)
+    gradient = np.dot(x, gram)
+    inner = 0.0
+    for i in range(x.shape[0]):
+        for k in range(x.shape[1]):
+            inner += x[i, k] * product[i, k]
+            gradient[i, k] = 4.0 * (gradient[i, k] - product[i, k])
+    return _square(gram) - 2.0 * inner, gradient
+
+
+@kernel
 def hessian_product(x, v):
     """Return ρ''(X)V = 4(V XᵀX + X(VᵀX + XᵀV))."""
     cross = np.dot(x.T, v)

@@ -299,3 +299,43 @@ def hessian_product_parallel(indptr, neighbours, x, v, bounds):
     for p in prange(bounds.size - 1):
         _hessian_gather_range(indptr, neighbours, x, v, bounds[p], bounds[p + 1], product)
     return product
+
+
+@gather_kernel
+def cut_vertices(indptr, neighbours):
+    """Return whether each vertex is one whose removal leaves others apart (Hopcroft and Tarjan), without recursion."""
+    points = indptr.size - 1
+    found, cut = np.full(points, -1), np.zeros(points, np.bool_)
+    lowest, parent, following = np.empty(points, np.int64), np.full(points, -1), indptr[:-1].copy()
+    path = np.empty(points, np.int64)
+    count = 0
+    for root in range(points):
+        if found[root] >= 0:
+            continue
+        path[0], depth, branches = root, 1, 0
+        found[root] = lowest[root] = count
+        count += 1
+        while depth:
+            i = path[depth - 1]
+            if following[i] < indptr[i + 1]:
+                j = neighbours[following[i]]
+                following[i] += 1
+                if found[j] < 0:
+                    parent[j] = i
+                    found[j] = lowest[j] = count
+                    count += 1
+                    path[depth] = j
+                    depth += 1
+                elif j != parent[i]:
+                    lowest[i] = min(lowest[i], found[j])
+                continue
+            depth -= 1
+            above = parent[i]
+            if above >= 0:
+                lowest[above] = min(lowest[above], lowest[i])
+                if above == root:
+                    branches += 1
+                elif lowest[i] >= found[above]:
+                    cut[above] = True
+        cut[root] = branches > 1
+    return cut

@@ -208,38 +208,47 @@ def evaluate_edges(heads, tails, x, d, omega):
 
 @gather_kernel
 def product_edges(heads, tails, s, alpha, beta, v):
-    """Return the product with V and the image of V in one pass over the edges, s the image of X."""
+    """Return the product with V in one pass over the edges, s the image of X."""
     r = v.shape[1]
-    image = np.empty(heads.size * r)
     product = np.zeros_like(v)
     if r == 3:
+        # Edges of one head follow each other: what it gets stays in registers until the next.
+        last = np.uintp(heads[0])
+        p0 = p1 = p2 = 0.0
         for e in range(heads.size):
             i = np.uintp(heads[e])
             j = np.uintp(tails[e])
-            k = 3 * e
+            k = np.uintp(3 * e)
+            if i != last:
+                product[last, 0] += p0
+                product[last, 1] += p1
+                product[last, 2] += p2
+                p0 = p1 = p2 = 0.0
+                last = i
+            s0, s1, s2 = s[k], s[k + np.uintp(1)], s[k + np.uintp(2)]
             t0 = v[i, 0] - v[j, 0]
             t1 = v[i, 1] - v[j, 1]
             t2 = v[i, 2] - v[j, 2]
-            image[k] = t0
-            image[k + 1] = t1
-            image[k + 2] = t2
             q = alpha[e]
-            b = beta[e] * (s[k] * t0 + s[k + 1] * t1 + s[k + 2] * t2)
-            w0 = q * t0 + b * s[k]
-            w1 = q * t1 + b * s[k + 1]
-            w2 = q * t2 + b * s[k + 2]
-            product[i, 0] += w0
-            product[i, 1] += w1
-            product[i, 2] += w2
+            b = beta[e] * (s0 * t0 + s1 * t1 + s2 * t2)
+            w0 = q * t0 + b * s0
+            w1 = q * t1 + b * s1
+            w2 = q * t2 + b * s2
+            p0 += w0
+            p1 += w1
+            p2 += w2
             product[j, 0] -= w0
             product[j, 1] -= w1
             product[j, 2] -= w2
-        return product, image
-    weights = np.empty(EDGES * r)
+        product[last, 0] += p0
+        product[last, 1] += p1
+        product[last, 2] += p2
+        return product
+    differences, weights = np.empty(EDGES * r), np.empty(EDGES * r)
     for e in range(0, heads.size, EDGES):
         end = min(e + EDGES, heads.size)
-        part = image[e * r : end * r]
+        part = differences[: (end - e) * r]
         _differences(heads, tails, e, end, v, part)
         product_weights(s[e * r : end * r], part, r, alpha[e:end], beta[e:end], weights)
         _scatter(heads, tails, e, end, weights, product)
-    return product, image
+    return product

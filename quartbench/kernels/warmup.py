@@ -11,6 +11,7 @@ from . import (
     banded,
     coordinates,
     exact,
+    factors,
     fronts,
     gram,
     graph,
@@ -108,6 +109,7 @@ def _graph() -> Iterator[Task]:
     heads, tails = np.array([0, 1]), np.array([1, 2])
     lists = (np.array([0, 1, 3, 4]), np.array([1, 0, 2, 1]), np.array([0, 0, 1, 1]))
     x, s, bounds = np.ones((3, 3)), np.ones(6), shares(2, 2)
+    yield _task(graph.cut_vertices, *lists[:2])
     yield _task(graph.image, heads, tails, x)
     yield _task(graph.image_parallel, heads, tails, x, bounds)
     yield _task(graph.adjoint, heads, tails, 3, 3, s)
@@ -131,9 +133,12 @@ def _misfit() -> Iterator[Task]:
     heads, tails, vertices = np.array([0, 1]), np.array([1, 2]), np.ones((3, 2))
     yield _task(misfit.evaluate_edges, heads, tails, vertices, d, d)
     yield _task(misfit.product_edges, heads, tails, s, d, d, vertices)
+    yield _task(banded.edge_blocks, heads, tails, s, d, d, 3)
     yield _task(banded.add_edges, heads, tails, s, d, d, np.arange(3), np.zeros((4, 6), order="F"))
     yield _task(coordinates.convex_sweep, np.ones((3, 2)), np.ones((3, 2)), 0.0)
     yield _task(coordinates.exact_sweep, np.ones((3, 3)), np.ones((3, 2)))
+    yield _task(factors.direction, np.ones((3, 2)), np.ones((3, 2)), np.ones((1, 6)), np.ones((1, 6)), 0, 0.5)
+    yield _task(factors.toward, np.ones((3, 2)), np.ones((3, 2)), np.ones((3, 2)), 1.0)
     yield _task(quasi.lbfgs_direction, s, pairs, pairs, 0, s)
     yield _task(quasi.keep_pair, pairs.copy(), pairs.copy(), 0, s, s, s, s)
 
@@ -151,8 +156,10 @@ def _fronts() -> Iterator[Task]:
     yield _task(fronts.column_counts, indptr, indices, parent)
     yield _task(fronts.amalgamate, parent, counts, 2, 0.1)
     yield _task(fronts.structure, starts, pointers, places[5], later)
-    yield _task(fronts.factor, *places, edges, np.array([1.0, 2.0, 1.0]), weights)
+    yield _task(fronts.factor, *places, edges, np.array([1.0, 2.0, 1.0]).reshape(3, 1, 1), weights.reshape(2, 1, 1))
     yield _task(fronts.substitute, starts, pointers, offsets, np.array([2]), panels, order, np.ones((3, 1)))
+    whole = (np.array([0, 3]), np.array([0, 0]), np.array([0, 9]), np.empty(0, dtype=np.int64))
+    yield _task(fronts.substitute_blocks, *whole, np.eye(3).reshape(-1), order, np.ones((3, 1)))
     yield _task(fronts.resistances, *places, edges, panels)
 
 
@@ -160,6 +167,7 @@ def _gram() -> Iterator[Task]:
     x = np.ones((3, 2))
     yield _task(gram.value, x)
     yield _task(gram.evaluate, x)
+    yield _task(gram.misfit, x, x)
     yield _task(gram.hessian_product, x, x)
     yield _task(gram.line, x, x)
 

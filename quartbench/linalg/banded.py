@@ -19,6 +19,8 @@ class Band:
     points, block : int
         N and d.
     heads, tails : integer arrays of shape (m,)
+    lists : pair of arrays, optional
+        The neighbours of every vertex as CSR arrays, where they are known.
 
     Attributes
     ----------
@@ -28,9 +30,20 @@ class Band:
         Multiplications of a factor.
     """
 
-    def __init__(self, points: int, block: int, heads: np.ndarray, tails: np.ndarray) -> None:
-        links = sp.coo_matrix((np.ones(heads.size, dtype=np.int8), (heads, tails)), shape=(points, points))
-        order = reverse_cuthill_mckee((links + links.T).tocsr(), symmetric_mode=True)
+    def __init__(
+        self,
+        points: int,
+        block: int,
+        heads: np.ndarray,
+        tails: np.ndarray,
+        lists: tuple[np.ndarray, np.ndarray] | None = None,
+    ) -> None:
+        if lists is None:
+            links = sp.coo_matrix((np.ones(heads.size, dtype=np.int8), (heads, tails)), shape=(points, points))
+            links = (links + links.T).tocsr()
+        else:
+            links = sp.csr_matrix((np.ones(2 * heads.size, dtype=np.int8), *lists[::-1]), shape=(points, points))
+        order = reverse_cuthill_mckee(links, symmetric_mode=True)
         self.places = np.empty(points, dtype=np.int64)
         self.places[order] = np.arange(points)
         self.points, self.block, self.heads, self.tails = points, block, heads, tails

@@ -128,8 +128,10 @@ def conjugate_gradients(
         step = rz / curvature
         x += step * p
         r = r - step * hp
-        if beside is not None:
-            companion = step * beside if companion is None else companion + step * beside
+        if beside is not None and companion is None:
+            companion = step * beside
+        elif beside is not None:
+            companion += step * beside
         z = precondition(r)
         rz, last = float(r @ z), rz
         ratio = rz / last

@@ -39,6 +39,19 @@ def exactly(x: np.ndarray) -> Known:
     return Known(x, np.zeros_like(x), np.zeros_like(x))
 
 
+def together(first: Known, second: Known) -> Known:
+    """Return the sum of two: exact in the first parts, two roundings in the second, which count as error."""
+    total = first.hi + second.hi
+    part = total - first.hi
+    slip = (first.hi - (total - part)) + (second.hi - part)  # first.hi + second.hi − total, exactly (Knuth)
+    low = (slip + first.lo) + second.lo
+    hi = total + low
+    part = hi - total
+    lo = (total - (hi - part)) + (low - part)
+    rounding = 4.0 * U * (np.abs(slip) + np.abs(first.lo) + np.abs(second.lo)) + 3.0 * SMALLEST
+    return Known(hi, lo, raised(raised(first.error, second.error), rounding))
+
+
 def up(x: float, steps: int = 1) -> float:
     """Return a number so many steps above x."""
     for _ in range(steps):

@@ -91,7 +91,9 @@ class DissectedLaplacian:
         degrees = np.bincount(structure.edges.ravel(), np.repeat(weights, 2), minlength=structure.points)
         self._stiffest = float(degrees.max())
         with blas_threads(FRONT_WORK):
-            definite, self._panels = fronts.factor(*self._places(), degrees[structure.order], weights)
+            definite, self._panels = fronts.factor(
+                *self._places(), degrees[structure.order].reshape(-1, 1, 1), weights.reshape(-1, 1, 1)
+            )
         if not definite:
             raise np.linalg.LinAlgError
 

@@ -17,6 +17,9 @@ PIVOTS = 3
 #: How near to a pole a root is looked for, and how far from it.
 EDGE, FAR = 1e-15, 1e200
 
+#: What is farther from the boundary than this, relatively, is not on it; decades about H in which a λ is looked for.
+ASTRAY, MULTIPLIERS = 1e-7, 12
+
 #: Steps of Newton's method that give a direction its digits back.
 REFINEMENTS = 4
 
@@ -81,7 +84,8 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
     q : array of shape (n,)
     """
     n = len(q)
-    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    diagonal = np.diag(matrix)
+    roots = np.sqrt(np.maximum(diagonal, max(ROUNDING * diagonal.max(), np.finfo(float).tiny)))  # some may be zero
     scaled = np.tril(matrix) / roots / roots[:, None]
     try:
         lower = scipy.linalg.cholesky(scaled + np.tril(scaled, -1).T + n * ROUNDING * np.eye(n), lower=True)
@@ -114,8 +118,47 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
             high *= 4.0
         ends = low, high
     if not excess(ends[0]) * excess(ends[1]) < 0.0:
-        return None
-    return basis @ (b / (1.0 - brentq(excess, *ends, xtol=1e-300, rtol=8.0 * U, maxiter=500) * values))
+        return _by_multipliers(matrix, q)
+    x = basis @ (b / (1.0 - brentq(excess, *ends, xtol=1e-300, rtol=8.0 * U, maxiter=500) * values))
+    return x if abs(_beyond(x)) <= ASTRAY else _by_multipliers(matrix, q)
+
+
+def _beyond(x: np.ndarray) -> float:
+    """Return ⟨x,Jx⟩/⟨x,x⟩, which is zero on the boundary of the cone and its negative."""
+    return float(x[0] * x[0] - x[1:] @ x[1:]) / max(float(x @ x), np.finfo(float).tiny)
+
+
+def _by_multipliers(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | None:
+    """Return the x on the boundary with (H − λJ)x = q, λ > 0, of least ½⟨x,Hx⟩ − ⟨q,x⟩; None where none is found.
+
+    Where H is singular to rounding and λJ is what curves, the eigenvalues of L⁻¹JL⁻ᵀ are lost, and H − λJ is as good as
+    any matrix. A factor for each λ looked at.
+    """
+    n = len(q)
+    signs = np.where(np.arange(n) == 0, 1.0, -1.0)
+    symmetric = np.tril(matrix) + np.tril(matrix, -1).T
+    diagonal = np.diag(matrix)
+
+    def point(power: float) -> np.ndarray:
+        multiplier = float(np.exp(power))
+        roots = np.sqrt(np.maximum(diagonal + multiplier, np.finfo(float).tiny))
+        try:
+            return (
+                np.linalg.solve((symmetric - multiplier * np.diag(signs)) / roots / roots[:, None], q / roots) / roots
+            )
+        except np.linalg.LinAlgError:
+            return np.full(n, np.nan)
+
+    powers = math.log(max(float(diagonal.max()), np.finfo(float).tiny)) + np.log(10.0) * np.arange(
+        -MULTIPLIERS, MULTIPLIERS + 0.25, 0.5
+    )
+    points = [point(power) for power in powers]
+    found = []
+    for one, other, low, high in zip(points, points[1:], powers, powers[1:], strict=False):
+        if one[0] > 0.0 and other[0] > 0.0 and _beyond(one) * _beyond(other) < 0.0:
+            x = point(brentq(lambda power: _beyond(point(power)), low, high, xtol=8.0 * U * abs(low), rtol=8.0 * U))
+            found.append((0.5 * float(x @ symmetric @ x) - float(q @ x), x))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np.ndarray) -> np.ndarray:
@@ -126,7 +169,8 @@ def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np
     """
     n = len(r)
     signs = np.where(np.arange(n) == 0, 1.0, -1.0)
-    roots = np.sqrt(np.maximum(np.diag(matrix), np.finfo(float).tiny))
+    diagonal = np.diag(matrix)
+    roots = np.sqrt(np.maximum(diagonal, max(ROUNDING * diagonal.max(), np.finfo(float).tiny)))  # some may be zero
     normal = signs * (point + e)
     square = float(normal @ normal)
     if not square > 0.0:

@@ -55,6 +55,22 @@ class Metric:
         Whether solves iterate, so that many of them are dear.
     sweeps, setup_seconds : int, float
         What it cost to choose and factor B.
+
+    Examples
+    --------
+    >>> class Twice(qb.Metric):
+    ...     '''B = 2I.'''
+    ...
+    ...     def __init__(self, dim):
+    ...         self.dim = dim
+    ...
+    ...     def apply(self, x):
+    ...         return 2.0 * x
+    ...
+    ...     def solve(self, v):
+    ...         return 0.5 * v
+    >>> float(Twice(2).norm(np.array([1.0, 1.0])))
+    2.0
     """
 
     name = "metric"
@@ -128,7 +144,7 @@ class Metric:
         return None
 
     def norm(self, x: np.ndarray) -> float:
-        """Return ‖x‖_B = ⟨Bx,x⟩^½ (ERRATA 1)."""
+        """Return ‖x‖_B = ⟨Bx,x⟩^½ (errata 1 of the documentation)."""
         return float(np.sqrt(max(x @ self.apply(x), 0.0)))
 
     def dual_norm(self, v: np.ndarray) -> float:

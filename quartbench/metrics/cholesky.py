@@ -45,6 +45,14 @@ class Cholesky(Metric):
     matrix : array of shape (n, n), or complex of shape (N, N) for points of ℂᴺ (flat length 2N)
     tau : array of shape (m,), optional
         The weights, where B = Σ τᵢBᵢ.
+
+    Examples
+    --------
+    >>> B = qb.Cholesky(np.array([[2.0, 1.0], [1.0, 2.0]]))
+    >>> B.solve(B.apply(np.array([1.0, -1.0]))).round(12)
+    array([ 1., -1.])
+    >>> round(B.norm(np.array([2.0, 0.0])) ** 2, 12)
+    8.0
     """
 
     name = "cholesky"

@@ -10,7 +10,13 @@ from .base import Metric
 
 
 class Identity(Metric):
-    """B = I, the Euclidean norm."""
+    """B = I, the Euclidean norm.
+
+    Examples
+    --------
+    >>> float(qb.Identity(2).norm(np.array([3.0, 4.0])))
+    5.0
+    """
 
     name = "identity"
     euclidean = True
@@ -47,7 +53,16 @@ class Identity(Metric):
 
 
 class Diagonal(Metric):
-    """B = diag(d), d > 0. On complex points both parts of a coordinate have the same entry."""
+    """B = diag(d), d > 0. On complex points both parts of a coordinate have the same entry.
+
+    Examples
+    --------
+    >>> B = qb.Diagonal(np.array([1.0, 4.0]))
+    >>> B.solve(np.array([1.0, 1.0]))
+    array([1.  , 0.25])
+    >>> float(B.norm(np.array([0.0, 1.0])))
+    2.0
+    """
 
     name = "diagonal"
     factored = True

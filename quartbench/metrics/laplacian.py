@@ -31,6 +31,14 @@ class Laplacian(Metric):
         Of the same graph, where it is known already.
     tau : array of shape (m,), optional
         The weights of the terms, where B = Σ τᵢBᵢ.
+
+    Examples
+    --------
+    >>> B = qb.Laplacian(3, 1, np.array([[0, 1], [1, 2]]), np.array([1.0, 1.0]))
+    >>> B.apply(np.array([1.0, 0.0, -1.0]))
+    array([ 1.,  0., -1.])
+    >>> B.solve(np.array([1.0, 0.0, -1.0])).round(12)
+    array([ 1.,  0., -1.])
     """
 
     name = "laplacian"

@@ -88,6 +88,15 @@ def certify(
         The gap that is good enough: more is not tried.
     refine : int
         Steps of conjugate gradients (a pass each) that may sharpen the first dual point.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(qb.StackedForm(np.eye(2)), [4.0, 4.0])
+    >>> found = qb.certify(problem, [1.0, 1.01])
+    >>> found.lower_bound <= -6.0 <= found.value, found.proved
+    (True, True)
+    >>> 0.0 < found.gap < 1e-3
+    True
     """
     if problem.trivial:
         return Certificate(0.0, 0.0, 0.0)
@@ -270,7 +279,7 @@ def _attempts(
     shifts = cone.shifts(units.c, x, rho, unit)
     for shift in reversed(shifts):
         yield lambda enough, shift=shift: improve(units, own, proof, cone, shift, cheap, enough, precise)
-    if not (precise and isinstance(form, TermForm) and form.dim <= FEW):
+    if not (precise and isinstance(form, TermForm) and form.resident and form.dim <= FEW):
         return
     matrix = form.real_rows()
     matrix = np.ldexp(matrix.toarray() if sp.issparse(matrix) else matrix, -units.a)
@@ -336,5 +345,5 @@ def improve(
             break
         if turn < 2 or rest < before:
             before, kept, left = rest, weights, (w.rounded, r.rounded)
-        weights = exact.add(*kept, ways[0](*left))
+        weights = form.dual_moved(*kept, ways[0](*left))
     return best

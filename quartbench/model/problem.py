@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
-from quartbench.cones import Cone
-from quartbench.errors import ProblemError
-from quartbench.forms import Form
+from quartbench import views
+from quartbench.cones import Cone, cone_of
+from quartbench.errors import ProblemError, any_array
+from quartbench.forms import Form, form_of
 
 
 class Normalised(NamedTuple):
@@ -32,40 +34,48 @@ class Problem:
 
     Parameters
     ----------
-    form : Form
-        ρ, positive definite on the cone.
+    form : Form, array of shape (m·r, n), scipy.sparse matrix or DataFrame
+        ρ, positive definite on the cone; or the stacked rows of its terms, real or complex.
     c : array
-        A nonzero point, in the native shape of the form or flat. Never changed. On a subspace only its part there
-        matters, and is kept.
-    cone : Cone
-        K; where not given, that of the form: the whole space for most, ``Centred`` for graphs.
+        A nonzero point, in the native shape of the form, flat or one column. Never changed. On a subspace only its
+        part there matters, and is kept.
+    cone : Cone or str
+        K, or its name; where not given, that of the form: the whole space for most, ``Centred`` for graphs.
+    rank : int
+        Rows per term, where rows are given.
     solution : array, optional
         The minimiser, where it is known.
     optimum : float, optional
         The minimum f*, where it is known.
     origin : dict, optional
         What made the problem: the generator and its arguments, as JSON.
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> problem = qb.Problem(qb.StackedForm(A), [1.0, 0.0])
+    >>> problem.value([1.0, 0.0])
+    1.0
+    >>> problem.gradient([1.0, 0.0])
+    array([7., 4.])
     """
 
     def __init__(
         self,
-        form: Form,
+        form: Form | Any,
         c: Any,
-        cone: Cone | None = None,
+        cone: Cone | str | None = None,
         *,
+        rank: int = 1,
         solution: Any = None,
         optimum: float | None = None,
         origin: dict[str, Any] | None = None,
     ) -> None:
-        if not isinstance(form, Form):
-            raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
-        if cone is not None and not isinstance(cone, Cone):
-            raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …), found {cone!r}")
-        self.form = form
-        self.cone = (cone or form.cone).bind(form)
+        self.form = form = form_of(form, rank)
+        self.cone = cone_of(cone, form.cone).bind(form)
         form.require_cone(self.cone)
         form.require_definite()
-        flat = _finite(form.flat(c, "c"), "c")
+        flat = _finite(form.flat(_column(c, form), "c"), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
         self.trivial = self.cone.polar_contains(flat)
@@ -127,7 +137,10 @@ class Problem:
 
     @staticmethod
     def relative_gap(delta: float) -> float:
-        """Return the relative gap of s(y)y where √ρ(y) = (1 + δ)√ρ(y*): 1 − (1+δ)^{−2/3} (ERRATA 9)."""
+        """Return the relative gap of s(y)y where √ρ(y) = (1 + δ)√ρ(y*): 1 − (1+δ)^{−2/3}.
+
+        See errata 9 of the documentation.
+        """
         return float(-np.expm1(-2.0 / 3.0 * np.log1p(delta)))
 
     # Scale ------------------------------------------------------------------------------------------------------------
@@ -177,6 +190,34 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"Problem({self.form!r}, cone={self.cone!r})"
+
+    def _repr_html_(self) -> str:
+        form = self.form
+        facts = {
+            "form": f"{form!r}",
+            "size": f"m = {form.terms} terms of rank {form.rank}, n = {form.dim}",
+            "cone": self.cone.name,
+            "c": views.numbers(form.native(self.c).reshape(-1)),
+        }
+        if self.trivial:
+            facts["minimiser"] = "0, as c lies in the polar cone"
+        elif self.optimum is not None:
+            facts["f*"] = f"{self.optimum:.12g}"
+        if self.origin:
+            facts["made by"] = ", ".join(f"{name} = {value}" for name, value in self.origin.items())
+        return views.fact_page("minimise ρ(x) − ⟨c,x⟩ over a cone", facts)
+
+
+def _column(c: Any, form: Form) -> Any:
+    """Return c as it is, or the vector that stands in one column, which may be sparse."""
+    if type(c) is np.ndarray and c.ndim == 1:
+        return c
+    if sp.issparse(c):
+        if c.shape not in ((form.dim, 1), (form.dim,)):  # said before anything of its size is made
+            raise ProblemError(f"c must have {form.dim} entries in one column, found a sparse matrix of {c.shape}")
+        return c.toarray().reshape(-1)
+    array = any_array(c, "c")
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 and array.shape != form.shape else array
 
 
 def _finite(point: np.ndarray, name: str) -> np.ndarray:

@@ -1,7 +1,8 @@
 """How much does each term matter? Leverage scores ℓᵢ = τᵢTr(B(τ)⁻¹Bᵢ), coherence γ, and the resistance of edges.
 
 Everything is computed where it is cheapest and sharpest: on the N vertices of a graph, in ℂᴺ for complex rows. There
-the scores add up to N − 1 and N; the real traces of the paper are d and 2 times as large (ERRATA 5, 13).
+the scores add up to N − 1 and N; the real traces of the paper are d and 2 times as large (errata 5, 13 of the
+documentation).
 """
 
 from __future__ import annotations
@@ -68,6 +69,11 @@ def leverage(form: TermForm, tau: np.ndarray | None = None) -> np.ndarray:
     -------
     array of shape (m,)
         In [0, rank], adding up to n (graphs: to N − 1, complex rows: to N).
+
+    Examples
+    --------
+    >>> qb.leverage(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))).round(12)
+    array([1. , 0.5, 0.5])
     """
     require_terms(form)
     tau = form.uniform_weights() if tau is None else form.require_weights(tau)
@@ -78,6 +84,11 @@ def coherence(form: TermForm) -> float:
     """Return γ = maxᵢ Tr((ΣBⱼ)⁻¹Bᵢ), the largest leverage score at equal weights (paper §5.3). One sweep.
 
     On a graph that is γ(Ω), the largest effective resistance of an edge; κ of B⁽⁰⁾ is at most √(mγ).
+
+    Examples
+    --------
+    >>> round(qb.coherence(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))), 12)
+    1.0
     """
     return float(leverage(form).max())
 
@@ -104,6 +115,12 @@ def effective_resistance(
         Of the sketch; 32 ln m where not given.
     seed : int
         Of the sketch.
+
+    Examples
+    --------
+    >>> triangle = qb.GraphForm(3, 2, [[0, 1], [1, 2], [0, 2]])
+    >>> qb.effective_resistance(triangle).values.round(12)
+    array([0.66666667, 0.66666667, 0.66666667])
     """
     if not isinstance(form, TermForm) or not form.has_edges:
         raise ProblemError(f"form must be a GraphForm, found {type(form).__name__}; others have leverage scores")

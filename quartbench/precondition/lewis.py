@@ -1,7 +1,7 @@
 """Which weights make κ = √n? Lewis weights: for p > 1 the τ with ℓᵢ(τ) = nτᵢ^q, the minimiser of V (paper §5.1–5.2).
 
-n, the traces and the rank are those of ℂᴺ for complex rows and of the N vertices for graphs (ERRATA 5, 13). The methods
-are in :mod:`.methods`, what a sweep certifies in :mod:`.sweeps`.
+n, the traces and the rank are those of ℂᴺ for complex rows and of the N vertices for graphs (errata 5, 13 of the
+documentation). The methods are in :mod:`.methods`, what a sweep certifies in :mod:`.sweeps`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quartbench import views
 from quartbench.errors import ProblemError, unknown_name, whole_number
 from quartbench.forms import Form, TermForm
 from quartbench.forms.leverage import weighted_bounds
@@ -20,14 +21,14 @@ from .methods import METHODS, sketched, surrogate
 from .sweeps import Sweep, Sweeps
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class LewisWeights:
     """Weights, the metric they give, and how good they are for certain.
 
     Attributes
     ----------
     tau : array of shape (m,)
-        Scaled to ‖τ‖_q = 1.
+        Scaled to ‖τ‖_q = 1; 0 for terms that are zero.
     metric : Metric
         B(τ), factored.
     kappa_bound : float
@@ -46,6 +47,12 @@ class LewisWeights:
         Columns of the sketch, if there was one.
     best_kappa : float
         n^{1/q}, which no weights can better by this certificate.
+
+    Examples
+    --------
+    >>> weights = qb.lewis_weights(qb.StackedForm(np.vstack([np.eye(2), np.eye(2)])))
+    >>> weights.tau.round(6), round(weights.kappa_bound, 2)
+    (array([0.5, 0.5, 0.5, 0.5]), 1.41)
     """
 
     tau: np.ndarray
@@ -65,6 +72,21 @@ class LewisWeights:
     def converged(self) -> bool:
         """Whether the certificate is within the accuracy asked for, κ ≤ (1 + eps)·n^{1/q}."""
         return bool(self.kappa_bound <= (1.0 + self.eps) * self.best_kappa)
+
+    def __repr__(self) -> str:
+        return (
+            f"LewisWeights(m={self.tau.size}, p={self.p:g}, κ ≤ {self.kappa_bound:.6g}, {self.sweeps} sweeps, "
+            f"method={self.method!r})"
+        )
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "certified": f"κ ≤ {self.kappa_bound:.6g}; no weights have a better bound than {self.best_kappa:.6g}",
+            "τ": f"{views.numbers(self.tau)}, between {self.tau.min():.3g} and {self.tau.max():.3g}",
+            "method": f"{self.method}, B(τ) by {self.factor}" + (f", {self.sketch} columns" if self.sketch else ""),
+            "work": f"{self.sweeps} sweeps, {views.duration(float(self.history['seconds'][-1]))}",
+        }
+        return views.fact_page(f"Lewis weights of {self.tau.size} terms, p = {self.p:g}", facts)
 
 
 def lewis_weights(
@@ -105,6 +127,15 @@ def lewis_weights(
     Returns
     -------
     LewisWeights
+
+    Examples
+    --------
+    >>> form = qb.instances.coherent(500, 20, gamma=0.99, seed=0).form
+    >>> weights = qb.lewis_weights(form)
+    >>> weights.converged, weights.kappa_bound < 1.01 * 20**0.5
+    (True, True)
+    >>> round(float((weights.tau**2).sum()), 12)
+    1.0
     """
     require_terms(form)
     if method not in METHODS:
@@ -144,11 +175,11 @@ def _result(sweeps: Sweeps, found: Sweep, method: str, columns: int | None) -> L
         name="lewis",
         sweeps=sweeps.count,
         setup_seconds=float(seconds[-1]),
-        bounds=lambda made: weighted_bounds(sweeps.form, made, found.g),
+        bounds=lambda made: weighted_bounds(sweeps.form, made, sweeps.of_all(found.g)),
     )
     best = sweeps.n ** (1.0 / sweeps.q)
     return LewisWeights(
-        tau=found.tau,
+        tau=sweeps.of_all(found.tau),
         metric=metric,
         kappa_bound=found.ratio * best,
         sweeps=sweeps.count,

@@ -33,8 +33,8 @@ def fixed_point(sweeps: Sweeps) -> Sweep:
     Algorithm
         τ⁽⁰⁾ = m^{1/p−1};  τ⁽ᵏ⁺¹⁾ᵢ = (Tr(B(τ⁽ᵏ⁾)⁻¹Bᵢ)/n)^{p−1}  until  D_L(τ⁽ᵏ⁺¹⁾, τ⁽ᵏ⁾) ≤ ((2−p)/(p−1))ε.
     Guarantee
-        T_p contracts D_L by p − 1, so D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) (ERRATA 10), at most
-        1 + ln₊(ln(rm)/((2−p)ε))/(2−p) iterations (ERRATA 11), and κ ≤ e^{2ε}n^{1/q} at the end.
+        T_p contracts D_L by p − 1, so D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) (errata 10 of the documentation), at most
+        1 + ln₊(ln(rm)/((2−p)ε))/(2−p) iterations (errata 11 of the documentation), and κ ≤ e^{2ε}n^{1/q} at the end.
     """
     if not sweeps.p < 2.0:
         raise ProblemError(
@@ -46,7 +46,7 @@ def fixed_point(sweeps: Sweeps) -> Sweep:
 
 def _fixed_point_iterates(sweeps: Sweeps, p: float) -> np.ndarray:
     """Return the output of Algorithm 3 at power p, to the precision of ``sweeps``."""
-    tau = sweeps.form.uniform_weights(p)
+    tau = sweeps.uniform(p)
     while sweeps.count < sweeps.limit - 1:
         point = sweeps(tau, "fixed-point")
         before, tau = tau, (point.g / sweeps.n) ** (p - 1.0)
@@ -57,11 +57,12 @@ def _fixed_point_iterates(sweeps: Sweeps, p: float) -> np.ndarray:
 
 
 def surrogate(sweeps: Sweeps, omega: float = 1.5) -> Sweep:
-    """The paper's way to p = 2: Algorithm 3 at p' = 2ln(m/n)/(ln(m/n) + 2ln ω) < 2 (Corollary 5.9).
+    """The paper's way to p = 2: Algorithm 3 at p' = 2ln(m/n)/(ln(m/n) + 2ln ω) < 2 (Corollary 5.10).
 
     Guarantee
         κ ≤ e^{2ε}ω√n after O(ln(m/n)/ln ω) iterations times a double logarithm: 1/(2−p') = ½ + ln(m/n)/(4ln ω)
-        (ERRATA 12). The certificate is the better of Prop. 5.3 at p = 2 and the corollary's own way through p'.
+        (errata 12 of the documentation). The certificate is the better of Prop. 5.3 at p = 2 and the corollary's own
+        way through p'.
     For m/n ≤ ω² there is no p' > 1, and B⁽⁰⁾ serves, with κ ≤ √(mr) ≤ ω√(rn).
     """
     if sweeps.p != 2.0:

@@ -21,7 +21,7 @@ PATIENCE = 30
 
 @dataclass(frozen=True)
 class Sweep:
-    """One point: τ, the traces g there, the metric B(τ), the certificate R."""
+    """One point: τ and the traces g there, of the terms that are not zero, the metric B(τ), the certificate R."""
 
     tau: np.ndarray
     g: np.ndarray
@@ -50,14 +50,17 @@ class Sweeps:
 
     def __post_init__(self) -> None:
         self.q = self.p / (self.p - 1.0)
-        self.n, self.m, self.rank = self.form.freedom, self.form.terms, self.form.leverage_rank
-        self.start = self.form.uniform_weights(self.p)
+        self.n, self.rank = self.form.freedom, self.form.leverage_rank
+        # Terms that are zero weigh nothing: methods, which take logarithms, see the others alone.
+        self.live = np.setdiff1d(np.arange(self.form.terms), self.form.zero_terms(), assume_unique=True)
+        self.m = self.live.size
+        self.start = self.uniform(self.p)
         self._clock = time.perf_counter()
 
     def __call__(self, tau: np.ndarray, step: str) -> Sweep:
         """Return the traces and the certificate at τ. One sweep."""
-        metric = self.form.weighted(tau, accuracy=0.1 * min(self.eps, 1e-5))
-        g = self.form.traces(metric)
+        metric = self.form.weighted(self.of_all(tau), accuracy=0.1 * min(self.eps, 1e-5))
+        g = self._of_live(self.form.traces(metric))
         found = Sweep(tau, g, metric, certificate(tau, g, self.n, self.p) * (1.0 + metric.rounding))
         self._record(step, found.ratio * self.n ** (1.0 / self.q))
         if self.best is None or found.ratio < self.best.ratio:
@@ -66,9 +69,24 @@ class Sweeps:
 
     def sketched(self, tau: np.ndarray, columns: int, rng: np.random.Generator) -> np.ndarray:
         """Return estimates of the traces at τ. One sweep, without a certificate."""
-        g = self.form.sketched_traces(self.form.weighted(tau), columns, rng)
+        g = self.form.sketched_traces(self.form.weighted(self.of_all(tau)), columns, rng)
         self._record("sketch", np.nan)
-        return g
+        return self._of_live(g)
+
+    def uniform(self, p: float) -> np.ndarray:
+        """Return equal weights with ‖τ‖_q = 1 for the terms that are not zero."""
+        return np.full(self.m, float(self.m) ** (1.0 / p - 1.0))
+
+    def of_all(self, tau: np.ndarray) -> np.ndarray:
+        """Return the weights of all terms: 0 for those that are zero."""
+        if self.m == self.form.terms:
+            return tau
+        out = np.zeros(self.form.terms)
+        out[self.live] = tau
+        return out
+
+    def _of_live(self, values: np.ndarray) -> np.ndarray:
+        return values if self.m == self.form.terms else values[self.live]
 
     def _record(self, step: str, kappa: float) -> None:
         self.count += 1

@@ -1,6 +1,7 @@
 """The methods, one per file, behind one driver: ``solve(problem, solver=…, metric=…)``."""
 
 from . import peers as peers
+from .abpg import ABPG, AGD
 from .accel_homgd import AccelHomGD
 from .auto import Auto
 from .bregman import Bregman
@@ -13,11 +14,14 @@ from .homgd import HomGD
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG
 from .many import solve_many
+from .plots import plot
 from .prepared import Prepared, prepare, solve, starting_point
 from .registry import describe, load_solver, make_solver, register, solvers
 from .results import History, Result
 
 __all__ = [
+    "ABPG",
+    "AGD",
     "GD",
     "AccelHomGD",
     "Auto",
@@ -36,6 +40,7 @@ __all__ = [
     "describe",
     "load_solver",
     "make_solver",
+    "plot",
     "prepare",
     "register",
     "solve",

@@ -25,8 +25,9 @@ from .plane import Plane, first
 from .registry import register
 from .steps import Evaluated, evaluate
 
-#: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win.
-SMALL = 60
+#: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win; and where rows are elsewhere, and
+#: every product of a direction is a round: up to 2 MB of a Hessian, about what a round of 10 ms is worth at 1 Gbit/s.
+SMALL, REMOTE = 60, 500
 
 #: Passes that a factor, or a Hessian, may cost to be made without a look at the conditioning; and a factor where the
 #: diagonal of B⁽⁰⁾ does much of its work.
@@ -77,7 +78,8 @@ class Auto(Solver):
 
     Algorithm
     ---------
-    - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call;
+    - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call; more unknowns where rows
+      are on a cluster, as one reduction of n² numbers saves the rounds of a direction;
     - a cone without directions: ``accel-homgd``;
     - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes, of a sample of the
       terms where they are many; else without a factor, until the Ritz values of a run of conjugate gradients promise
@@ -102,19 +104,21 @@ class Auto(Solver):
         if cone.metrics == "any" and isinstance(form, TermForm):
             name = form.bare_metric
             saved = SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)
-            sampled = form.twin().sampled(saved) if form.factorable else None
+            sampled = form.sampled(saved) if form.factorable else None
             if sampled is not None:
                 return sampled
             if form.factorable and form.factor_cost() <= (CHEAP if name == "identity" else CHEAPER):
                 name, options = "uniform", {"precision": "single"}
-        return precondition.metric(form.twin(), name, **options)
+        return precondition.metric(form, name, **options)
 
     def planned(self, problem, metric, rel_gap):
         """Return the method chosen, with the reason."""
         form, cone = problem.form, problem.cone
-        small = form.dim <= SMALL and form.hessian_cost() <= CHEAP and isinstance(form, TermForm)
+        most = REMOTE if form.remote else SMALL
+        small = form.dim <= most and form.hessian_cost() <= CHEAP and isinstance(form, TermForm)
         if small and (cone.directions or (cone.models and not near_polar(problem))):
-            return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
+            why = "a Hessian is one round" if form.remote and form.dim > SMALL else f"n = {form.dim} is small"
+            return Chosen(HomNewton(), f"homnewton, as {why}")
         if not cone.directions:
             return Chosen(AccelHomGD(), f"accel-homgd, as the cone is {cone.name}")
         if not isinstance(form, TermForm):
@@ -243,8 +247,8 @@ def digits(rel_gap: float | None) -> float:
 
 
 def partial(metric: Metric) -> bool:
-    """Say whether a metric is B(τ) of some of the terms."""
-    return metric.tau is not None and not metric.tau.all()
+    """Say whether a metric is B(τ) of a sample of the terms."""
+    return metric.sample is not None
 
 
 def _saying(reason: str, iterates: Iterator[Iterate]) -> Iterator[Iterate]:

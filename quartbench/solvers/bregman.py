@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from typing import NamedTuple
-
-import numpy as np
-
 from .contract import Iterate, Solver, choice
+from .geometry import KERNELS, Geometry
 from .registry import register
-from .steps import NOISE, Evaluated, evaluate, required_bounds
+from .steps import NOISE, TIGHT, Evaluated, evaluate, required_bounds
 
 #: So many levels that were too small mean that the test measures rounding: the step is taken as it is.
 TRIES = 60
@@ -63,7 +59,7 @@ class Bregman(Solver):
     def iterates(self, problem, metric, start):
         """Yield x₀, x₁, …; one pass each with a fixed step, one more for every L that was too small."""
         form, c = problem.form, problem.c
-        geometry = _Geometry(problem, metric, 1.0 if self.kernel == "quartic+quadratic" else 0.0)
+        geometry = Geometry(problem, metric, *KERNELS[self.kernel])
         rho, gradient, image = form.evaluate(start)
         s = problem.best_scale(rho, 1.0)
         x = Evaluated(s * start, s**4 * rho, s**3 * gradient, s * image)
@@ -73,69 +69,16 @@ class Bregman(Solver):
         # The relative smoothness along x itself is 4ρ/‖x‖⁴: a lower bound on L, to begin the search with.
         level = 12.0 * required_bounds(metric).beta ** 2 if fixed else 4.0 * x.rho / at.square**2
         while True:
-            point, new = geometry.step(x, at, level)
-            trial = evaluate(form, point)
-            used = level
-            for tries in range(TRIES):
+            for _ in range(TRIES):
+                point, new = geometry.step(x.gradient, at, level)
+                trial, used = evaluate(form, point), level
                 if fixed:
                     break
                 _, _, c2, c3, c4 = form.line_from_images(x.image, trial.image - x.image).tolist()
                 distance, allowed = c2 + c3 + c4, level * geometry.distance(at, new)
-                if distance <= allowed or distance <= NOISE * x.rho or tries == TRIES - 1:
-                    used, level = level, level / self.growth if distance < 0.9 * allowed else level
+                if distance <= max(allowed, NOISE * x.rho):
+                    level = level / self.growth if distance < TIGHT * allowed else level
                     break
                 level *= max(1.4, 1.05 * distance / allowed) if allowed > 0.0 else 2.0
-                point, new = geometry.step(x, at, level)
-                trial = evaluate(form, point)
             x, at = trial, new
             yield Iterate(x.point, x.rho - float(c @ x.point), 1.0 / used, evaluated=x[1:])
-
-
-class _Place(NamedTuple):
-    """A point x with Bx and ‖x‖²_B."""
-
-    point: np.ndarray
-    dual: np.ndarray
-    square: float
-
-
-class _Geometry:
-    """h(x) = ¼‖x‖⁴ + (a/2)‖x‖² on a cone: its gradient step and its Bregman distance."""
-
-    def __init__(self, problem, metric, a: float) -> None:
-        self.c, self.metric, self.a = problem.c, metric, a
-        self.project = problem.cone.projector(metric)
-
-    def at(self, point: np.ndarray) -> _Place:
-        dual = self.metric.apply(point)
-        return _Place(point, dual, float(point @ dual))
-
-    def step(self, x: Evaluated, at: _Place, level: float) -> tuple[np.ndarray, _Place]:
-        """Return argmin ⟨∇f(x_k),x⟩ + L D_h(x,x_k) over K."""
-        v = (at.square + self.a) * at.point - self.metric.solve(x.gradient - self.c) / level
-        u = self.at(self.project(v))
-        sigma = kernel_scale(u.square, self.a)
-        new = _Place(sigma * u.point, sigma * u.dual, sigma**2 * u.square)
-        return new.point, new
-
-    def distance(self, at: _Place, new: _Place) -> float:
-        """Return D_h(x⁺,x) = ¼(2b+e)² + ½(‖x‖²+a)e with b = ⟨x,x⁺−x⟩_B, e = ‖x⁺−x‖²_B: no digits cancel."""
-        h = new.point - at.point
-        b, e = float(at.dual @ h), float((new.dual - at.dual) @ h)
-        return 0.25 * (2.0 * b + e) ** 2 + 0.5 * (at.square + self.a) * e
-
-
-def kernel_scale(square: float, a: float) -> float:
-    """Return the σ ≥ 0 with σ³‖u‖² + aσ = 1 from ‖u‖² ≥ 0.
-
-    σ = w/‖u‖^{2/3} with w³ + pw = 1, p = a/‖u‖^{2/3}: w = 2√(p/3) sinh(asinh(½(p/3)^{−3/2})/3), then one Newton step.
-    """
-    if square == 0.0:
-        return 1.0 / a if a > 0.0 else 0.0
-    unit = square ** (-1.0 / 3.0)
-    if a == 0.0:
-        return unit
-    p = a * unit
-    root = math.sqrt(p / 3.0)
-    w = 2.0 * root * math.sinh(math.asinh(0.5 / root**3) / 3.0)
-    return unit * (w - (w**3 + p * w - 1.0) / (3.0 * w**2 + p))

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from quartbench.cones import Cone, Free
+from quartbench.cones import Cone, Free, cone_of
 from quartbench.errors import ProblemError, real_array, whole_number
-from quartbench.forms import StackedForm
+from quartbench.forms import Form, StackedForm
 from quartbench.kernels import newton as kernels
 from quartbench.model import Problem
 from quartbench.precondition import automatic_metric
@@ -28,49 +28,86 @@ FIRST_PASSES, PASSES = 2, 3
 #: The most iterations of a compiled run: Newton's method needs ten, or more than it is worth trying here.
 MOST = 100
 
+#: Where a kernel's answer is not asked for.
+NOTHING = np.empty((1, 0))
+
 #: Problems that a thread of a batch solves before it asks for more, at most: a millisecond of work, where a call takes
 #: microseconds, so that threads end together.
 SHARE = 64
 
 
-def solve_compiled(problem: Problem, rel_gap: float, max_iter: float, solver: str) -> Result | None:
-    """Return the result of one compiled call; None where rows or cone are not for it, or the gap was not reached.
+class Compiled:
+    """Newton's method in one compiled call, for the small rows of a form and free space or the orthant.
 
-    Both bounds are proved, with every rounding bounded a priori. The clock is read before and after the call, so that
-    the seconds of a history are even shares of it.
+    Both bounds are proved, with every rounding bounded a priori.
+
+    Parameters
+    ----------
+    form : Form
+    cone : Cone
+    solver : str
+        The name that results carry.
     """
-    rows, cone = problem.form.small_rows(), problem.cone
-    nonnegative = cone.lower_bounds(problem.dim) is not None
-    if rows is None or not (cone.whole or nonnegative):
-        return None
-    started = perf_counter()
-    found = newton(rows, problem.c, problem.form.rank, nonnegative, rel_gap, int(min(max_iter, MOST)), MOST + 1)
-    seconds = perf_counter() - started
-    if not (found.gap <= rel_gap and REPRESENTABLE[0] < -found.upper <= -found.lower < REPRESENTABLE[1]):
-        return None
-    iterations = np.arange(len(found.trace))
-    values, _, steps = found.trace.T
-    history = History(
+
+    def __init__(self, form: Form, cone: Cone, solver: str) -> None:
+        self._form, self._solver = form, solver
+        self._rows = form.small_rows()[None]
+        self._rank, self._orthant = form.rank, not cone.whole
+        self._metric = automatic_metric(form, cone)
+        self._reason = f"{HomNewton.name}, as n = {form.dim} is small"
+
+    @classmethod
+    def of(cls, form: Form, cone: Cone, solver: str) -> Compiled | None:
+        """Return the compiled method for a form on a cone, None where they are not for it."""
+        if form.small_rows() is None or not (cone.whole or cone.lower_bounds(form.dim) is not None):
+            return None
+        return cls(form, cone, solver)
+
+    def solve(self, c: np.ndarray, rel_gap: float, max_iter: float) -> Result | None:
+        """Return the result for one c, None where the gap was not reached: then c may be anything, not finite even.
+
+        The clock is read before and after the call, so that the seconds of a history are even shares of it.
+        """
+        started = perf_counter()
+        x, numbers, trace = np.empty((1, c.size)), np.empty((1, 6)), np.empty((1, MOST + 1, 3))
+        limit = int(min(max_iter, MOST))
+        kernels.solve_range(
+            self._rows, self._rank, c[None], self._orthant, rel_gap, limit, 0, 1, x, numbers, NOTHING, NOTHING, trace
+        )
+        seconds = perf_counter() - started
+        _, upper, lower, gap, iterations, _ = numbers[0].tolist()
+        if not (gap <= rel_gap and REPRESENTABLE[0] < -upper <= -lower < REPRESENTABLE[1]):
+            return None
+        nit = int(iterations)
+        return ended(
+            self._form,
+            x[0],
+            upper,
+            lower,
+            "converged",
+            History.later(_history, trace[0, : nit + 1], lower, seconds),
+            rel_gap=rel_gap,
+            gap=gap,
+            solver=self._solver,
+            metric=self._metric,
+            reason=self._reason,
+            nit=nit,
+            spent=(FIRST_PASSES + PASSES * nit, seconds),
+        )
+
+
+def _history(trace: np.ndarray, lower: float, seconds: float) -> History:
+    """Return the history of a compiled run from its rows (value, gap, step)."""
+    iterations = np.arange(len(trace))
+    values, _, steps = trace.T
+    return History(
         FIRST_PASSES + PASSES * iterations,
         seconds * (iterations + 1) / len(iterations),
         values,
-        found.lower,
+        lower,
         1.0,
         steps,
         np.zeros(len(iterations), dtype=bool),
-    )
-    return ended(
-        problem,
-        found.x,
-        found.upper,
-        found.lower,
-        "converged",
-        history,
-        rel_gap=rel_gap,
-        gap=found.gap,
-        solver=solver,
-        metric=automatic_metric(problem.form, cone),
-        reason=f"{HomNewton.name}, as n = {problem.dim} is small",
     )
 
 
@@ -96,7 +133,7 @@ class Batch(NamedTuple):
 
 
 def solve_batch(
-    rows: Any, C: Any, cone: Cone | None = None, rank: int = 1, rel_gap: float = 1e-6, max_iter: int = MOST
+    rows: Any, C: Any, cone: Cone | str | None = None, rank: int = 1, rel_gap: float = 1e-6, max_iter: int = MOST
 ) -> Batch:
     """Solve many different small problems min ρⱼ(x) − ⟨cⱼ,x⟩, each with rows of its own, on all cores.
 
@@ -106,7 +143,7 @@ def solve_batch(
         The stacked rows of each problem.
     C : array of shape (k, n)
         The right-hand sides.
-    cone : Cone, optional
+    cone : Cone or str, optional
         The whole space, or the orthant.
     rank : int
         Rows per term.
@@ -115,11 +152,18 @@ def solve_batch(
     max_iter : int
         The most iterations of each; a problem that needs more, or is beyond this method, is solved by
         ``quartbench.solve``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = qb.solve_batch(rng.standard_normal((1000, 30, 5)), rng.standard_normal((1000, 5)))
+    >>> found.x.shape, bool(found.success.all()), bool((found.gap <= 1e-6).all())
+    ((1000, 5), True, True)
     """
     from .prepared import require_positive, solve
 
     rows, C = real_array(rows, "rows", 3), real_array(C, "C", 2)
-    rank, cone = whole_number(rank, "rank"), cone or Free()
+    rank, cone = whole_number(rank, "rank"), cone_of(cone, Free())
     require_positive("rel_gap", rel_gap)
     if rows.shape[0] != C.shape[0] or rows.shape[2] != C.shape[1]:
         raise ProblemError(f"rows (k, m·r, n) and C (k, n) must fit, found shapes {rows.shape} and {C.shape}")
@@ -150,66 +194,6 @@ class Answers(NamedTuple):
     code: np.ndarray
 
 
-class Answer(NamedTuple):
-    """What :func:`newton` returns: f(x) as computed, proved bounds f(x) ≤ upper and f* ≥ lower, and how it ended.
-
-    ``gap`` is (upper − lower)/|upper|; ``code`` one of those of ``quartbench.kernels.newton``; ``dual`` the λ of the
-    lower bound, stacked as the rows are, ``leftover`` c − Uλ as computed; ``trace`` has a row (value, gap, step) for
-    the start and every iteration, as far as there was room.
-    """
-
-    x: np.ndarray
-    value: float
-    upper: float
-    lower: float
-    gap: float
-    iterations: int
-    code: int
-    dual: np.ndarray
-    leftover: np.ndarray
-    trace: np.ndarray
-
-
-def newton(
-    rows: np.ndarray,
-    c: np.ndarray,
-    rank: int = 1,
-    orthant: bool = False,
-    rel_gap: float = 1e-8,
-    limit: int = 100,
-    trace: int = 0,
-) -> Answer:
-    """Minimise Σ‖Uᵢᵀx‖⁴ − ⟨c,x⟩ over free space or the orthant, on one thread, and certify the answer.
-
-    Parameters
-    ----------
-    rows : array (m·r, n)
-    c : array (n,)
-    rank : int
-        r, rows per term.
-    orthant : bool
-        Whether x ≥ 0.
-    rel_gap : float
-        The relative gap to certify.
-    limit : int
-        The most iterations.
-    trace : int
-        The most rows of the trace.
-
-    Returns
-    -------
-    Answer
-    """
-    rows, c = _usable(rows), _usable(c)
-    n, stacked = c.size, rows.shape[0]
-    x, numbers, steps = np.empty((1, n)), np.empty((1, 6)), np.empty((1, trace, 3))
-    dual, leftover = np.empty((1, stacked)), np.empty((1, n))
-    kernels.solve_range(rows[None], rank, c[None], orthant, rel_gap, limit, 0, 1, x, numbers, dual, leftover, steps)
-    value, upper, lower, gap, iterations, code = numbers[0].tolist()
-    known = steps[0, : int(iterations) + 1]
-    return Answer(x[0], value, upper, lower, gap, int(iterations), int(code), dual[0], leftover[0], known)
-
-
 def newton_batch(
     rows: np.ndarray,
     c: np.ndarray,
@@ -224,8 +208,14 @@ def newton_batch(
     ----------
     rows : array (count, m·r, n)
     c : array (count, n)
-    rank, orthant, rel_gap, limit
-        As for :func:`newton`.
+    rank : int
+        r, rows per term.
+    orthant : bool
+        Whether x ≥ 0.
+    rel_gap : float
+        The relative gap to certify.
+    limit : int
+        The most iterations of each.
 
     Returns
     -------

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from quartbench import precondition
-from quartbench.errors import unknown_name
+from quartbench.errors import ProblemError, unknown_name
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 
@@ -60,6 +60,21 @@ class Solver:
     """A method: hyper-parameters in the constructor, iterates from a generator. Register it with ``register``.
 
     A solver keeps no state of a run, so that several threads may share one.
+
+    Examples
+    --------
+    >>> from quartbench.solvers import Iterate
+    >>> class Plain(qb.Solver):
+    ...     '''Gradient descent with one step length.'''
+    ...
+    ...     def iterates(self, problem, metric, start):
+    ...         x = start
+    ...         while True:
+    ...             value, gradient = problem.value_and_gradient(x)
+    ...             yield Iterate(x, value)
+    ...             x = x - 0.05 * metric.solve(gradient)
+    >>> qb.solve(qb.Problem(qb.StackedForm(np.eye(2)), [4.0, 4.0]), solver=Plain()).status
+    'converged'
     """
 
     name: ClassVar[str] = "solver"
@@ -98,7 +113,7 @@ class Solver:
     def choose_metric(self, problem: Problem, rel_gap: float | None) -> Metric:
         """Return the metric for a form and a cone where the caller leaves it to the solver; c may change later."""
         name = self.metric or precondition.automatic_metric(problem.form, problem.cone)
-        return precondition.metric(problem.form.twin(), name)
+        return precondition.metric(problem.form, name)
 
     def prepare(self, problem: Problem, metric: Metric) -> None:
         """Do once what belongs to the set-up and is timed as such: raise where the method cannot take the problem."""
@@ -123,3 +138,10 @@ def choice(argument: str, value: str, words: tuple[str, ...]) -> str:
     if value not in words:
         raise unknown_name(argument, value, words)
     return value
+
+
+def factor_above_one(argument: str, value: float) -> float:
+    """Return a setting that is a finite factor of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 1.0 <= value < math.inf:
+        raise ProblemError(f"{argument} must be a number of at least 1, found {value!r}")
+    return float(value)

@@ -6,12 +6,13 @@ import math
 import sys
 from array import array
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from quartbench.errors import LostError
 from quartbench.forms import Form
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
@@ -57,7 +58,25 @@ class Limits(NamedTuple):
 
 
 class State:
-    """What a callback sees: the run after an iterate."""
+    """What a callback sees: the run after an iterate.
+
+    Attributes
+    ----------
+    iteration, passes : int
+    seconds : float
+        On the clock of the method.
+    value : float
+        f of the iterate.
+    gap : float
+        The relative gap of the best point so far, as far as it has been estimated: infinite at first.
+
+    Examples
+    --------
+    >>> seen = []
+    >>> result = qb.solve(np.eye(2), [1.0, 2.0], callback=lambda state: seen.append(state.iteration))
+    >>> seen
+    [0, 1]
+    """
 
     __slots__ = ("_form", "_point", "_scale", "gap", "iteration", "passes", "seconds", "value")
 
@@ -70,6 +89,12 @@ class State:
     def x(self) -> np.ndarray:
         """The point of the iterate, as the method holds it: homogenised methods keep ⟨c,x⟩ fixed, not the scale."""
         return self._form.native(self._scale * self._point)
+
+    def __repr__(self) -> str:
+        return (
+            f"State(iteration {self.iteration}, {self.passes} passes, {self.seconds:.3g} s, f = {self.value:.10g}, "
+            f"relative gap at most {self.gap:.2e})"
+        )
 
 
 class Certifying(Protocol):
@@ -96,6 +121,8 @@ class Run:
     certifying : Certifying or None
         Gives the metrics that certify, once they are needed; None for a run without certificates.
     limits : Limits
+    watch : callable, optional
+        Told the count at every pass of the method.
     """
 
     def __init__(
@@ -106,12 +133,13 @@ class Run:
         metric: Metric,
         certifying: Certifying | None,
         limits: Limits,
+        watch: Callable[[int], None] | None = None,
     ) -> None:
         self.original, self.limits = problem, limits
         self.problem, self.x_scale, self.f_scale = scaled
         self.budget: Budget | None = None
-        if min(limits.max_passes, limits.seconds) < math.inf:
-            self.budget = Budget(limits.max_passes, limits.seconds, perf_counter)
+        if min(limits.max_passes, limits.seconds) < math.inf or watch is not None:
+            self.budget = Budget(limits.max_passes, limits.seconds, perf_counter, watch)
             self.problem = self.problem.on(self.problem.form.within(self.budget))
         self.method, self.metric, self.certifying = method, metric, certifying
         # Certificates read the rows through a twin of the form, so that their passes are not the method's.
@@ -119,6 +147,7 @@ class Run:
         self.unscaled = problem.on(problem.form.twin())
         self.passes, self.seconds = array("q"), array("d")
         self.values, self.steps, self.restarts = array("d"), array("d"), array("b")
+        self.traffic: list[tuple[int, int]] = []
         self.best: Iterate | None = None
         # What is believed: the best point so far, its value, the largest estimate of a lower bound, and their gap.
         self.judged_point: np.ndarray | None = None
@@ -160,6 +189,23 @@ class Run:
             return status
         return "converged" if reached else "stalled"
 
+    @contextmanager
+    def keeping_best(self) -> Iterator[None]:
+        """Give the best point so far to an error that says that the rows are lost."""
+        try:
+            yield
+        except LostError as lost:
+            lost.x = self._so_far()
+            raise
+
+    def _so_far(self) -> np.ndarray | None:
+        """Return the best point so far, in the user's units, without a look at the rows."""
+        if self.x is None and self.best is not None:
+            rho = self.best.evaluated[0] if self.best.evaluated is not None else None
+            scale = 1.0 if rho is None else self.judged.best_scale(rho, self.judged.inner(self.best.point))
+            return self.original.form.native(self.x_scale * (scale * self.best.point))
+        return None if self.x is None else self.original.form.native(self.x)
+
     @property
     def gap(self) -> float:
         """The relative gap of the best point: what is believed of it, and in the end what is proved."""
@@ -187,6 +233,8 @@ class Run:
             add_value(value)
             add_step(step)
             add_restart(restart)
+            if form.remote:
+                self.traffic.append((form.rounds, form.bytes))
             if reason:
                 self.reason = reason
             if value <= best_value + TIE * abs(best_value):
@@ -332,16 +380,16 @@ class Run:
             self.proved = self.proved._replace(value=self.unscaled.value(self.x))
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.
         columns = (self.passes, self.seconds, self.values, self.steps, self.restarts)
-        rows = min(map(len, columns))
+        rows = min(map(len, (*columns, self.traffic) if self.traffic else columns))
         lower = self.proved.lower_bound / self.f_scale
         passes, seconds, values, steps, restarts = (column[:rows] for column in columns)
         return ended(
-            self.original,
+            self.original.form,
             self.x,
             self.proved.value,
             self.proved.lower_bound,
             status,
-            History(passes, seconds, values, lower, self.f_scale, steps, restarts),
+            History(passes, seconds, values, lower, self.f_scale, steps, restarts, self.traffic[:rows]),
             rel_gap=self.limits.rel_gap,
             gap=self.proved.gap,
             setup_time=setup_time,

@@ -34,6 +34,7 @@ class HomCG(Solver):
     1. v = B⁻¹r with r = μc − ∇ρ(y), μ = ⟨∇ρ(y),y⟩/⟨c,y⟩; both scaled by 1/ρ(y), which makes them the gradient of ln ρ.
     2. d = v + β₊ d_before with β = ⟨r − r_before, v⟩/⟨r_before, v_before⟩; d = v where that is no descent.
     3. y ← the best point of span{y, d}, exactly: the root of a cubic from the images of y and d.
+
     On the orthant, coordinates at zero that r pushes out stay, y + t d is projected for the last t before the search,
     and d starts anew when the free coordinates change.
 

@@ -23,12 +23,13 @@ class HomGD(Solver):
     ---------
     With δ_k = √ρ(y_k)/√ρ(y*) − 1 and L/μ = √27 κ, δ decreases by δ_{k+1} ≤ δ_k − (μ/4L) δ_k^{3/2}/√(2+δ_k), so that
     δ_k ≤ δ after (12L/μ)(ln₊(4δ_0) + (δ^{−1/2} − 2)₊) steps (Prop. 4.4): δ_k ≤ 3888κ²/k² past the burn-in, which is a
-    relative gap 1 − (1+δ)^{−2/3} ≤ 2592κ²/k² (ERRATA 9). Armijo's steps obey the same recursion with 1/t for L.
+    relative gap 1 − (1+δ)^{−2/3} ≤ 2592κ²/k² (errata 9 of the documentation). Armijo's steps obey the same recursion
+    with 1/t for L.
 
     Reference
     ---------
-    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning*, Algorithm 1 and
-    Thm 4.6.
+    Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), Algorithm 1
+    and Thm 4.6.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from quartbench import precondition
-from quartbench.cones import Cone
+from quartbench.cones import Cone, cone_of
 from quartbench.errors import ProblemError
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
@@ -37,9 +37,9 @@ LOCKSTEPS = 200
 
 
 def solve_many(
-    form: Form,
+    form: Form | Any,
     C: Sequence[Any],
-    cone: Cone | None = None,
+    cone: Cone | str | None = None,
     metric: str | Metric = "auto",
     rel_gap: float = 1e-6,
     starts: Sequence[Any] | None = None,
@@ -50,10 +50,10 @@ def solve_many(
 
     Parameters
     ----------
-    form : Form
+    form : Form, or rows as for :class:`Problem`
     C : sequence of arrays
         The right-hand sides, each of the shape of a point: the rows of an array of shape (k, n), say.
-    cone : Cone, optional
+    cone : Cone or str, optional
         That of the form where it is not given: free space, for most.
     metric : str or Metric
         Made once for all: a name, a Metric made for this form, or ``"auto"``.
@@ -71,9 +71,15 @@ def solve_many(
     list of Result
         In the order of ``C``. On dense rows in free space problems run in lockstep, and the seconds in a history are
         those of all of them together; else they run one after another.
+
+    Examples
+    --------
+    >>> form = qb.instances.spectrum(500, 20, sigma_min=0.1, seed=0).form
+    >>> C = np.random.default_rng(0).standard_normal((3, 20))
+    >>> [result.success for result in qb.solve_many(form, C)]
+    [True, True, True]
     """
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form, found {type(form).__name__}")
+    form = form_of(form)
     if not hasattr(C, "__len__"):
         raise ProblemError(f"C must be a sequence of right-hand sides, found {type(C).__name__}")
     if rel_gap is None:
@@ -85,10 +91,10 @@ def solve_many(
     require_positive("rel_gap", rel_gap)
     require_positive("max_iter", max_iter, zero=True)
     require_positive("time_limit", time_limit, zero=True)
-    cone = (cone or form.cone).bind(form)
+    cone = cone_of(cone, form.cone).bind(form)
     prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
     problems = [prepared.problem(c) for c in C]
-    prepared.ready(next((problem for problem in problems if not problem.trivial), None))
+    prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
     setup = prepared.setup_time / len(problems)
     budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
@@ -120,7 +126,7 @@ class Together(HomNewtonCG):
         """Return B⁽⁰⁾, whatever it costs: many solves share it."""
         name = precondition.automatic_metric(problem.form, problem.cone)
         options = {"precision": "single"} if name == "uniform" else {}
-        return precondition.metric(problem.form.twin(), name, **options)
+        return precondition.metric(problem.form, name, **options)
 
 
 class _Block:
@@ -306,7 +312,7 @@ class _Block:
         restarts = np.zeros(len(trace), dtype=bool)
         lower, f_scale = found.lower_bound, self.f_scale[j]
         return ended(
-            problem,
+            problem.form,
             x,
             found.value,
             lower,

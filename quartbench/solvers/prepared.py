@@ -10,22 +10,22 @@ import math
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from quartbench import precondition
-from quartbench.cones import Cone
+from quartbench.cones import Cone, cone_of
 from quartbench.errors import ProblemError
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
+from quartbench.runtime.stopwatch import Stopwatch
 
-from .compiled import REPRESENTABLE, solve_compiled
-from .contract import Solver, choice
+from .compiled import REPRESENTABLE, Compiled
+from .contract import Iterate, Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
 from .registry import make_solver
@@ -47,7 +47,11 @@ _warmed: set[tuple] = set()
 
 
 def solve(
-    problem: Problem,
+    problem: Problem | Any,
+    c: Any = None,
+    cone: Cone | str | None = None,
+    *,
+    rank: int = 1,
     solver: str | Solver | type[Solver] = "auto",
     metric: str | Metric = "auto",
     rel_gap: float | None = 1e-6,
@@ -64,8 +68,11 @@ def solve(
 
     Parameters
     ----------
-    problem : Problem
-        Never changed; its form's count of passes neither.
+    problem : Problem, Form, array of shape (m·r, n), scipy.sparse matrix or DataFrame
+        A problem; or its form, or the stacked rows of one, with ``c`` beside it. Never changed; the count of passes of
+        its form neither.
+    c, cone, rank
+        As for :class:`Problem`, beside a form or rows. A problem has its own: what follows it is solver and metric.
     solver : str, Solver or class
         A registered name, ``"path/to/file.py:Class"``, or a solver with its hyper-parameters.
     metric : str or Metric
@@ -76,9 +83,10 @@ def solve(
     max_iter, max_passes : int or None
         Stop after so many iterations, or passes of the method; after passes also within an iteration.
     time_limit : float or None
-        Stop after so many seconds of set-up and iterations; within an iteration when it next reads the rows.
+        Stop after so many seconds of set-up and iterations; within either when it next reads the rows.
     start : array, optional
-        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (ERRATA 7).
+        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (errata 7 of the
+        documentation).
     callback : callable, optional
         Called with a :class:`State` after every iterate, off the clock; stops the run by returning False.
     progress : bool
@@ -97,16 +105,44 @@ def solve(
     -----
     The clock runs while the method computes. It stands still for certificates, tracing and callbacks, and starts
     after the kernels are compiled. Ctrl-C ends the run with the best point so far and status ``stopped``.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(500, 20, sigma_min=0.1, seed=0)
+    >>> result = qb.solve(problem, rel_gap=1e-8)
+    >>> result.status, result.gap <= 1e-8
+    ('converged', True)
+    >>> result.lower_bound <= result.fun
+    True
+    >>> slow = qb.solve(problem, solver="homgd", metric="identity", rel_gap=1e-8)
+    >>> slow.passes > result.passes
+    True
     """
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"problem must be a Problem, found {type(problem).__name__}")
+    if isinstance(problem, Problem):
+        solver, metric = _methods(c, cone, rank, solver, metric)
+    else:
+        problem = _problem_of(problem, c, cone, rank)
     prepared = Prepared(problem.form, problem.cone, metric, solver, rel_gap, dtype)
     return prepared.run(problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify)
 
 
+def _methods(second: Any, third: Any, rank: int, solver: Any, metric: Any) -> tuple[Any, Any]:
+    """Return solver and metric, which may stand second and third after a problem: it has a c and a cone already."""
+    if isinstance(second, np.ndarray | list | tuple) or isinstance(third, Cone) or rank != 1:
+        raise ProblemError("problem has a c, a cone and a rank of its own; give them beside a form or rows only")
+    return solver if second is None else second, metric if third is None else third
+
+
+def _problem_of(given: Any, c: Any, cone: Cone | str | None, rank: int) -> Problem:
+    """Return the problem of a form or rows with c."""
+    if c is None or isinstance(c, str):
+        raise ProblemError(f"problem must be a Problem, or rows with c beside them, found {type(given).__name__}")
+    return Problem(given, c, cone, rank=rank)
+
+
 def prepare(
-    form: Form,
-    cone: Cone | None = None,
+    form: Form | Any,
+    cone: Cone | str | None = None,
     metric: str | Metric = "auto",
     solver: str | Solver | type[Solver] = "auto",
     rel_gap: float = 1e-6,
@@ -116,8 +152,8 @@ def prepare(
 
     Parameters
     ----------
-    form : Form
-    cone : Cone, optional
+    form : Form, or rows as for :class:`Problem`
+    cone : Cone or str, optional
         That of the form where it is not given: the whole space, for most.
     metric, solver, dtype
         As for :func:`solve`.
@@ -128,10 +164,14 @@ def prepare(
     -------
     Prepared
         May be shared by threads: solves change nothing in it.
+
+    Examples
+    --------
+    >>> prepared = qb.prepare(qb.instances.spectrum(200, 10, sigma_min=0.1, seed=0).form)
+    >>> [prepared.solve(c).success for c in np.eye(10)[:3]]
+    [True, True, True]
     """
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
-    prepared = Prepared(form, cone, metric, solver, rel_gap, dtype)
+    prepared = Prepared(form_of(form), cone, metric, solver, rel_gap, dtype)
     prepared.ready()
     return prepared
 
@@ -147,11 +187,17 @@ class Prepared:
         That of the method, for rows of moderate size.
     setup_time : float
         The seconds that metric and method took to make.
+
+    Examples
+    --------
+    >>> prepared = qb.prepare(qb.StackedForm(np.eye(2)))
+    >>> prepared.solve([4.0, 4.0], rel_gap=1e-9).x.round(6)
+    array([1., 1.])
     """
 
     def __init__(self, form, cone=None, metric="auto", solver="auto", rel_gap=1e-6, dtype="float64") -> None:
         self.form = form
-        self.cone = (cone or form.cone).bind(form)
+        self.cone = cone_of(cone, form.cone).bind(form)
         self.method = make_solver(solver)
         if choice("dtype", dtype, ("float64", "float32")) == "float32":
             self.method = InSingle(self.method)
@@ -161,7 +207,8 @@ class Prepared:
         if isinstance(metric, Metric) and metric.dim != form.dim:
             raise ProblemError(f"metric must have dimension {form.dim}, found {metric.dim}")
         self.rel_gap, self._given = rel_gap, metric
-        self._compiled = self.method.in_one_call() and isinstance(metric, str) and metric == "auto"
+        at_once = self.method.in_one_call() and isinstance(metric, str) and metric == "auto"
+        self._compiled = Compiled.of(form, self.cone, self.method.name) if at_once else None
         self.metric: Metric | None = None
         self.setup_time = 0.0
         self._certifier: tuple[Metric | None] | None = None
@@ -173,16 +220,26 @@ class Prepared:
         """Return the problem for one c."""
         return Problem(self.form, c, self.cone)
 
-    def ready(self, problem: Problem | None = None) -> None:
-        """Make the metric and let the method prepare, where that has not been done."""
+    def ready(self, problem: Problem | None = None, time_limit: float | None = None) -> None:
+        """Make the metric and let the method prepare, where that has not been done.
+
+        Where a time limit ends it, which is seen whenever the rows are read, the solves have their start to show.
+        """
         with self._lock:
             if self.metric is None:
                 scaled = (problem or self._representative()).normalised().problem
-                metric = self._metric(scaled)
-                self.cone.require_metric(metric)
-                started = perf_counter()
-                self.method = self.method.planned(scaled, metric, self.rel_gap)
-                self.setup_time += perf_counter() - started
+                budget = Budget(math.inf, math.inf if time_limit is None else time_limit)
+                limited = scaled.on(scaled.form.within(budget))
+                try:
+                    metric = self._metric(limited)
+                    self.cone.require_metric(metric)
+                    with Stopwatch() as watch:
+                        self.method = self.method.planned(limited, metric, self.rel_gap)
+                    self.setup_time += watch.seconds
+                except SpentError:
+                    self.method, self.setup_time = Unprepared(self.method), budget.elapsed
+                    metric = precondition.metric(scaled.form.twin(), "identity")
+                budget.seconds = math.inf  # what a metric computes later is no set-up any more
                 self.metric = metric
 
     def _representative(self) -> Problem:
@@ -191,15 +248,15 @@ class Prepared:
         return self.problem(point if point.any() else self.cone.euclidean(np.ones(self.form.dim)))
 
     def _metric(self, problem: Problem) -> Metric:
-        """Return the metric for a normalised problem, and note the seconds it took."""
+        """Return the metric for a normalised problem, and note the seconds it took, loading of kernels aside."""
         form, given = problem.form, self._given
         if isinstance(given, str):
-            started = perf_counter()
-            if given == "auto":
-                made = self.method.choose_metric(problem, self.rel_gap)
-            else:
-                made = precondition.metric(form.twin(), given)
-            self.setup_time = perf_counter() - started
+            with Stopwatch() as watch:
+                if given == "auto":
+                    made = self.method.choose_metric(problem, self.rel_gap)
+                else:
+                    made = precondition.metric(form, given)
+            self.setup_time = watch.seconds
             return made
         self.setup_time = given.setup_seconds
         if not given.declares_bounds:
@@ -269,14 +326,11 @@ class Prepared:
             As for :func:`quartbench.solve`.
         """
         rel_gap = self.rel_gap if rel_gap is None else rel_gap
-        problem = c if isinstance(c, Problem) else self.problem(c)
-        return self.run(
-            problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True
-        )
+        return self.run(c, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True)
 
     def run(
         self,
-        problem: Problem,
+        given: Any,
         rel_gap: float | None,
         max_iter: int | None,
         max_passes: int | None,
@@ -287,19 +341,22 @@ class Prepared:
         certify: bool,
         paid: bool = False,
     ) -> Result:
-        """Solve a problem on this form and cone; the set-up counts as its own unless it was ``paid`` before."""
+        """Solve a Problem on this form and cone, or that of a c; the set-up counts unless it was ``paid`` before."""
         require_positive("rel_gap", rel_gap)
         require_positive("max_iter", max_iter, zero=True)
         require_positive("max_passes", max_passes)
         require_positive("time_limit", time_limit, zero=True)
-        if problem.trivial:
-            return trivial(problem, self.method.name)
+        made = isinstance(given, Problem)
         plain = callback is None and start is None and not progress and max_passes is None
-        if plain and certify and rel_gap is not None and self._compiled:
-            found = solve_compiled(problem, rel_gap, math.inf if max_iter is None else max_iter, self.method.name)
+        if plain and certify and rel_gap is not None and self._compiled is not None:
+            c = self.form.flat(given.c if made else given, "c")
+            found = self._compiled.solve(c, rel_gap, math.inf if max_iter is None else max_iter)
             if found is not None:
                 return found
-        self.ready(problem)
+        problem = given if made else self.problem(given)
+        if problem.trivial:
+            return trivial(problem, self.method.name)
+        self.ready(problem, time_limit)
         scaled = problem.normalised()
         require_representable(scaled.f_scale)
         point = starting_point(scaled.problem, self.metric, start, own=isinstance(self._given, str))
@@ -307,11 +364,13 @@ class Prepared:
         limits = Limits.of(
             rel_gap if certify else None, max_iter, max_passes, None if time_limit is None else time_limit - setup
         )
-        run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits)
         warm(self.method, scaled.problem, self.metric, point, limits.seconds)
-        with bar(self.method.name, rel_gap) if progress and certify else nullcontext() as advance:
-            status = run.follow(point, callback, advance)
-        return run.result(status, setup)
+        shown = bar(self.method.name, rel_gap) if progress and certify else nullcontext((None, None))
+        with shown as (advance, watch):
+            run = Run(problem, scaled, self.method, self.metric, self if certify else None, limits, watch)
+            with run.keeping_best():
+                status = run.follow(point, callback, advance)
+                return run.result(status, setup)
 
     def better_start(self, problem: Problem, start: Any) -> Any:
         """Return the start, or None where the default one, P_K(B⁻¹c), is better."""
@@ -327,11 +386,22 @@ class Prepared:
         return start if value(flat) <= value(other) else None
 
 
-def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
-    """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm (ERRATA 7).
+class Unprepared(Solver):
+    """What is left of a method whose set-up took all of the time: its start."""
 
-    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem. In a metric of the problem's ``own``
-    form ρ is about ‖P‖^{−4} there, and has to be a number.
+    def __init__(self, method: Solver) -> None:
+        self.name, self.reason = method.name, "the set-up was not finished"
+
+    def iterates(self, problem, metric, start):
+        """Yield the start."""
+        yield Iterate(start, problem.homogenised_value(start))
+
+
+def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
+    """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm.
+
+    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem (errata 7 of the documentation). In a
+    metric of the problem's ``own`` form ρ is about ‖P‖^{−4} there, and has to be a number.
     """
     if start is None:
         point = problem.cone.project(metric.solve(problem.c), metric)
@@ -357,7 +427,8 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, se
     """Compile what a run will call by taking its first steps, once for each kind of run in a process.
 
     The steps are taken on the form itself, through a twin that counts its own passes: a smaller form would choose
-    other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred.
+    other kernels (serial for parallel ones) where this one reads 4 passes of what a run reads by the hundred. A form
+    whose rows come in blocks, each of which chooses for itself, lends its first.
     """
     if method.peer:
         return  # nothing of theirs is compiled here, and a few of their iterates may be all of them
@@ -366,7 +437,7 @@ def warm(method: Solver, problem: Problem, metric: Metric, start: np.ndarray, se
     if kind in _warmed:
         return
     budget = Budget(WARM_PASSES, seconds + WARM_SECONDS)
-    iterates = closable(method.iterates(problem.on(form.within(budget)), metric, start))
+    iterates = closable(method.iterates(problem.on(form.first_block().within(budget)), metric, start))
     with suppress(SpentError):
         for _ in itertools.islice(iterates, WARM_ITERATES):
             pass

@@ -38,7 +38,17 @@ _registry = _Solvers("solver", "quartbench.solvers", _solver_class)
 
 
 def register(name: str) -> Callable[[type[Solver]], type[Solver]]:
-    """Register a solver class under a name; from then on it is in every list, test, study and benchmark."""
+    """Register a solver class under a name; from then on it is in every list, test, study and benchmark.
+
+    Examples
+    --------
+    >>> @qb.register("patient-gradient")
+    ... class PatientGradient(qb.Solver):
+    ...     '''Does nothing yet.'''
+    >>> from quartbench.solvers import solvers
+    >>> "patient-gradient" in solvers()
+    True
+    """
 
     def decorate(cls: type[Solver]) -> type[Solver]:
         _registry.register(name, _solver_class(cls, f"the solver {name!r}"))

@@ -59,6 +59,16 @@ def required_bounds(metric: Metric) -> Bounds:
     return bounds
 
 
+def level_radius(problem: Problem, metric: Metric) -> float:
+    """Return R with ‖x‖ ≤ R wherever f(x) ≤ 0: α²‖x‖⁴ ≤ ρ(x) ≤ ⟨c,x⟩ ≤ ‖c‖_*‖x‖."""
+    return float(np.cbrt(metric.dual_norm(problem.c) / required_bounds(metric).alpha ** 2))
+
+
+def level_lipschitz(problem: Problem, metric: Metric, factor: float = 1.0) -> float:
+    """Return 12β²R², the Lipschitz constant of ∇f on a ball ``factor`` times as large as that of the level set."""
+    return 12.0 * (required_bounds(metric).beta * factor * level_radius(problem, metric)) ** 2
+
+
 class Step:
     """The map (z, t) ↦ argmin {⟨∇φ(z),y⟩ + ‖y − z‖²/(2t)} over a set; ``straight`` where the set is affine."""
 

@@ -17,6 +17,9 @@ UNITS = {"iterations": "trace_iteration", "passes": "trace_passes", "seconds": "
 #: What makes two runs repeats of each other.
 CELL = ["group", "instance", "seed"]
 
+#: How the names of groups begin that are no races: their runs show how a cost grows, or how a gap falls.
+NO_RACES = ("scaling-", "rates", "fixed-steps", "conditioning")
+
 #: Statuses of runs that left nothing to compare.
 BROKEN = ("failed", "timeout")
 
@@ -78,6 +81,11 @@ def gaps_along(run) -> np.ndarray:
 def iterated(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs that have a trace to learn from: those that neither broke nor had nothing to do."""
     return runs[~runs.status.isin([*BROKEN, TRIVIAL])]
+
+
+def races(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of groups in which contenders are compared with each other."""
+    return runs[~runs.group.str.startswith(NO_RACES)]
 
 
 def tightest(runs: pd.DataFrame) -> pd.DataFrame:
@@ -160,6 +168,15 @@ def block(costs: pd.DataFrame) -> pd.DataFrame:
         if rows.sum() * len(columns) > best.size:
             best = costs.loc[rows, columns]
     return best
+
+
+def noise(runs: pd.DataFrame) -> float:
+    """Return by how much the slowest repeat of a run is slower than its fastest, in the median; 0 without repeats."""
+    seconds = (runs.setup_seconds + runs.solve_seconds).where(~runs.status.isin([*BROKEN, TRIVIAL]))
+    cells = seconds.groupby([runs[name] for name in [*CELL, "contender", "rel_gap"]], sort=False)
+    spread = (cells.max() / cells.min() - 1.0)[cells.count() > 1]
+    spread = spread[np.isfinite(spread)]
+    return float(spread.median()) if len(spread) else 0.0
 
 
 def ratio(above: float, below: float) -> float:

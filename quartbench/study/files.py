@@ -1,57 +1,71 @@
-"""Problems as people bring them: rows in .npy or .mtx with c in .npy, or a saved .npz."""
+"""Problems as people bring them: rows and c in files of numbers, blocks in a directory, or a problem that was saved."""
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from quartbench.cones import CONES
-from quartbench.errors import ProblemError, unknown_name
-from quartbench.forms import ComplexForm, Form, StackedForm
+from quartbench.distributed import DaskForm, DiskForm
+from quartbench.errors import ProblemError
+from quartbench.forms import Form, form_of
 from quartbench.model import Problem
-
-from .market import read_market
-
-
-def read_problem(source: Path, linear: Path | None, rank: int = 1, cone: str = "free") -> Problem:
-    """Return the problem in a saved ``.npz``, or that of rows (``.npy``, ``.mtx``) and c (``.npy``)."""
-    if source.suffix == ".npz":
-        if linear is not None:
-            raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
-        return Problem.load(source)
-    if linear is None:
-        raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
-    if cone not in CONES:
-        raise unknown_name("cone", cone, CONES)
-    return Problem(read_form(source, rank), read_array(linear, "c"), CONES[cone]())
+from quartbench.model.matrices import read_matrix
 
 
-def read_form(source: Path, rank: int = 1) -> Form:
-    """Return the form of stacked rows in a ``.npy`` (real or complex) or Matrix Market file."""
-    if source.suffix == ".npz":
-        return Problem.load(source).form
-    if source.suffix in (".mtx", ".gz"):
-        try:
-            matrix = read_market(source)
-        except Exception as error:  # whatever NumPy and gzip make of bytes that are no Matrix Market file
-            raise ProblemError(f"{str(source)!r} is not a Matrix Market file: {error}") from error
-        return StackedForm(matrix, rank)
-    rows = read_array(source, "rows")
-    if rows.dtype.kind != "c":
-        return StackedForm(rows, rank)
-    if rank != 1:
-        raise ProblemError(f"complex rows have one row per term, found rank={rank}")
-    return ComplexForm(rows)
+def read_problem(
+    source: Path, linear: Path | None = None, rank: int | None = None, cone: str | None = None, client: Any = None
+) -> Problem:
+    """Return the problem in a saved ``.npz``, or that of rows and c in files of numbers.
+
+    Parameters
+    ----------
+    source : Path
+        A problem saved by :meth:`Problem.save`, rows in any format of :func:`read_matrix`, or a directory of blocks.
+    linear : Path, optional
+        c beside rows.
+    rank : int, optional
+        Rows per term, 1 where it is not given. A saved problem has its own: another one is an error.
+    cone : str, optional
+        The name of a cone, "free" where it is not given; it takes the place of that of a saved problem.
+    client : dask.distributed.Client, optional
+        Of a cluster whose workers read the rows, which are blocks of ``.npy`` or Parquet files.
+    """
+    if client is not None or not is_problem(source):
+        if linear is None:
+            raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
+        form = read_form(source, rank) if client is None else DaskForm(source, client, rank or 1)
+        return Problem(form, read_matrix(linear, "c"), cone)
+    if linear is not None:
+        raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
+    problem = Problem.load(source)
+    _require_rank(problem.form, rank)
+    return problem if cone is None else Problem(problem.form, problem.given, cone)
 
 
-def read_array(path: Path, name: str) -> np.ndarray:
-    """Return the array in a ``.npy`` file; pickled content is refused."""
+def read_form(source: Path, rank: int | None = None) -> Form:
+    """Return the form of a saved problem, that of stacked rows, real or complex, or that of a directory of blocks."""
+    if source.is_dir():
+        return DiskForm(source, 1 if rank is None else rank)
+    if not is_problem(source):
+        return form_of(read_matrix(source, "rows"), 1 if rank is None else rank)
+    form = Problem.load(source).form
+    _require_rank(form, rank)
+    return form
+
+
+def is_problem(source: Path) -> bool:
+    """Say whether a file is a problem that was saved, or a ``.npz`` that cannot be anything else."""
+    if source.suffix.lower() != ".npz":
+        return False
     try:
-        with path.open("rb") as handle:  # np.load would leave a file open that it cannot read
-            array = np.load(handle, allow_pickle=False)
-    except Exception as error:  # whatever NumPy and zipfile make of bytes that are no .npy file
-        raise ProblemError(f"{name}: {str(path)!r} is not a .npy file of numbers: {error}") from error
-    if not isinstance(array, np.ndarray):
-        raise ProblemError(f"{name}: {str(path)!r} holds several arrays; give one .npy file")
-    return array
+        with zipfile.ZipFile(source) as file:
+            names = file.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return True
+    return "head.npy" in names or not names
+
+
+def _require_rank(form: Form, rank: int | None) -> None:
+    if rank not in (None, form.rank):
+        raise ProblemError(f"rank is for rows, and a saved problem has its own: it is {form.rank}, found {rank}")

@@ -12,6 +12,7 @@ from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances import geometric_edges
 from quartbench.kernels import rows
 from quartbench.kernels.jit import shares
+from quartbench.views import duration
 
 from .timing import best_times, equal_threads
 
@@ -231,14 +232,6 @@ def measure(threads: int = 2, names: list[str] | None = None, rounds: int = 6) -
             speed / 1e9,
             speed / (reference.nbytes / reading),
         )
-
-
-def duration(seconds: float) -> str:
-    """Return a time in the unit that reads best."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
 
 
 def markdown(measured: list[Row], threads: int, system: dict[str, object]) -> str:

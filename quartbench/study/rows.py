@@ -18,7 +18,7 @@ HONEST = 1e-7
 #: What a run leaves that has nothing to show.
 NOTHING: dict[str, Any] = {
     "success": False,
-    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound", "error", "residual"), math.nan),
+    **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound", "kappa_measured", "error", "residual"), math.nan),
     **dict.fromkeys(("nit", "passes", "sweeps", "start_passes"), 0),
     **dict.fromkeys(("setup_seconds", "solve_seconds", "wall_seconds"), math.nan),
     **{f"trace_{name}": [] for name in ("iteration", "passes", "seconds", "value", "gap", "restart")},

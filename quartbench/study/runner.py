@@ -271,6 +271,7 @@ class Runner:
             "max_iter": cell.max_iter,
             "time_limit": cell.time_limit,
             "bounds": cell.bounds,
+            "kappa": cell.kappa,
         }
         # Certificates stand off the clock that the time limit reads: they may take as long again.
         limit = 2.0 * cell.time_limit + self.study.grace

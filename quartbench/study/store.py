@@ -65,6 +65,7 @@ COLUMNS = tuple(
         ("sigma_min", "double", "lower end of the singular values, where the generator sets it"),
         ("coherence", "double", "the coherence γ, where the generator sets it or the study measured it"),
         ("kappa_bound", "double", "certified bound on κ in the metric of the run, where the study asks for it"),
+        ("kappa_measured", "double", "the largest ratio of √ρ/‖x‖² found, at most κ, where the study asks for it"),
         ("solver", "string", "the method with the settings that differ from its defaults"),
         ("method", "string", "its name in the registry"),
         ("settings", "string", "all its hyper-parameters as JSON"),

@@ -5,6 +5,8 @@ Runs are taken as :func:`quartbench.study.costs.prepare` returns them.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 
@@ -84,6 +86,26 @@ def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     return pd.DataFrame(rows, columns=PEER_COLUMNS).sort_values(
         "rel_gap", ascending=False, kind="stable", ignore_index=True
     )
+
+
+class Tally(NamedTuple):
+    """Wins, ties and losses; a tie is what the noise of the times can turn round."""
+
+    wins: int
+    ties: int
+    losses: int
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{count} {one if count == 1 else many}"
+            for count, one, many in zip(self, ("win", "tie", "loss"), ("wins", "ties", "losses"), strict=True)
+        )
+
+
+def tally(ratios: pd.Series, noise: float) -> Tally:
+    """Count ratios of times: above 1 is a win, but within the noise either way is a tie."""
+    wins, losses = int((ratios > 1.0 + noise).sum()), int((ratios * (1.0 + noise) < 1.0).sum())
+    return Tally(wins, len(ratios) - wins - losses, losses)
 
 
 def geometric_mean(ratios: pd.Series) -> float:

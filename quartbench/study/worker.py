@@ -33,6 +33,9 @@ from .timing import equal_threads
 REFERENCES = ("homnewton", "homnewton-cg", "auto", "accel-homgd")
 REFERENCE_GAP, REFERENCE_ENOUGH, REFERENCE_SECONDS = 1e-12, 1e-11, 30.0
 
+#: Searches for the least and for the largest √ρ/‖x‖² each.
+KAPPA_STARTS = 4
+
 #: How much weaker than the run's best certificate that of its last point may be.
 WEAKER = 3.0
 
@@ -121,6 +124,7 @@ class Bench:
         self.optimum: float | None = self.problem.optimum
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}
+        self.kappas: dict[str, float] = {}
         self.judge: Any = None
         self.fingerprint = fingerprint(self._arrays())
         self.identity = identity
@@ -158,6 +162,13 @@ class Bench:
         sweeps, kappa = self.bounds.get(name, (0, math.nan))
         return {"sweeps": sweeps, "kappa_bound": kappa}
 
+    def _kappa(self, name: str) -> float:
+        """Return the measured κ of a metric by name: a lower estimate, off the record, once a problem."""
+        if name not in self.kappas and name in precondition.METRICS:
+            form = self.problem.form.scaled(1.0)
+            self.kappas[name] = precondition.measured_kappa(form, precondition.metric(form, name), starts=KAPPA_STARTS)
+        return self.kappas.get(name, math.nan)
+
     # The run ----------------------------------------------------------------------------------------------------------
 
     def _solved(self, request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +204,7 @@ class Bench:
             "wall_seconds": wall,
             **thinned(result),
             **self._metric_facts(result.metric, request["bounds"]),
+            "kappa_measured": self._kappa(result.metric) if request["kappa"] else math.nan,
         }
         if result.status == "trivial":
             return row

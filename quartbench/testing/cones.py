@@ -33,6 +33,12 @@ def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> dic
     -------
     dict
         What was checked, and what the cone says it cannot do.
+
+    Examples
+    --------
+    >>> from quartbench.testing import check_cone
+    >>> sorted(check_cone(qb.Orthant(), qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4)))))
+    ['auto', 'conic', 'directions', 'homgd', 'projections']
     """
     assert isinstance(cone, Cone), f"a cone derives from quartbench.Cone, found {type(cone).__name__}"
     assert cone.metrics in ("identity", "diagonal", "any"), f"metrics is {cone.metrics!r}"

@@ -38,6 +38,12 @@ def check_form(form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
     -------
     dict
         What was checked, and what the form says it cannot do.
+
+    Examples
+    --------
+    >>> from quartbench.testing import check_form
+    >>> check_form(qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4))))["identities"]
+    'value, gradient, Hessian, lines, scale, passes'
     """
     assert isinstance(form, Form), f"a form derives from quartbench.Form, found {type(form).__name__}"
     rng = np.random.default_rng(seed)

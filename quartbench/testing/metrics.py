@@ -20,6 +20,11 @@ def check_metric(metric: Metric, seed: int = 0) -> None:
     metric : Metric
     seed : int
         Of the vectors it is tried on.
+
+    Examples
+    --------
+    >>> from quartbench.testing import check_metric
+    >>> check_metric(qb.Diagonal(np.array([1.0, 2.0])))
     """
     assert isinstance(metric, Metric), f"a metric derives from quartbench.Metric, found {type(metric).__name__}"
     rng = np.random.default_rng(seed)

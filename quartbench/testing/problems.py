@@ -11,7 +11,14 @@ from quartbench.model import Problem
 
 
 def problems(seed: int = 0) -> dict[str, Problem]:
-    """Return small problems with known minimisers: every kind of form, on every cone it allows."""
+    """Return small problems with known minimisers: every kind of form, on every cone it allows.
+
+    Examples
+    --------
+    >>> from quartbench.testing import problems
+    >>> list(problems())[:3]
+    ['dense, free', 'dense, orthant', 'dense, second-order']
+    """
     rng = np.random.default_rng(seed)
     dense: Form = StackedForm(rng.standard_normal((40, 8)))
     cases: dict[str, tuple[Form, Cone]] = {

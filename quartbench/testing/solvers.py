@@ -49,6 +49,12 @@ def check_solver(
     dict
         For every problem and metric the iterations it took, or why the method does not take that combination: it says
         so with a ProblemError. Dense rows on free space are not optional.
+
+    Examples
+    --------
+    >>> from quartbench.testing import check_solver
+    >>> "dense, free, uniform" in check_solver("homnewton")
+    True
     """
     method = solvers.make_solver(solver)
     assert solvers.describe(type(method)), "the first line of the docstring is what lists show: it is empty"

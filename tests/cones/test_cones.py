@@ -68,7 +68,10 @@ STYLES = st.sampled_from(["plain", "ties", "repeated", "spread"])
 
 
 def slice_is_exact(cone, c, metric, y, z):
-    """Assert that z is P_K(y + tB⁻¹c) for the t with ⟨c,z⟩ = 1 (ERRATA 6), found by Brent's method."""
+    """Assert that z is P_K(y + tB⁻¹c) for the t with ⟨c,z⟩ = 1, found by Brent's method.
+
+    See errata 6 of the documentation.
+    """
     assert c @ z == pytest.approx(1.0, abs=1e-12 * max(1.0, np.abs(c * z).sum()))
     direction = metric.solve(c)
 
@@ -125,7 +128,7 @@ def test_the_orthant_slice_agrees_with_a_quadratic_program(seed):
 
 @given(orthant_cases())
 def test_the_inner_product_never_falls_along_the_orthant_path(case):
-    # ERRATA 6: t ↦ ⟨c,P_K(y + tB⁻¹c)⟩ is nondecreasing, so its crossing of 1 is a projection.
+    # errata 6 of the documentation: t ↦ ⟨c,P_K(y + tB⁻¹c)⟩ is nondecreasing, so its crossing of 1 is a projection.
     y, c, diagonal = case
     steps = np.linspace(-50.0, 50.0, 201)
     values = [c @ np.maximum(y + t * c / diagonal, 0.0) for t in steps]

@@ -282,6 +282,38 @@ def test_rows_that_need_no_copy_are_not_copied(dtype):
     assert np.shares_memory(ComplexForm(signal).rows, signal)
 
 
+@pytest.mark.parametrize("kind", ["dense", "float32", "csr", "complex"])
+def test_rows_are_handed_out_as_views_that_cannot_be_written_to(kind):
+    given = {"dense": ROWS.copy(), "float32": ROWS.astype(np.float32), "csr": sp.csr_matrix(ROWS), "complex": 1j * ROWS}
+    given = given[kind]
+    form = ComplexForm(given) if kind == "complex" else StackedForm(given)
+    parts = ("data", "indices", "indptr") if kind == "csr" else ("real",)
+    value = form.value(np.ones(5))
+    for part in parts:
+        handed = getattr(form.rows, part)
+        assert np.shares_memory(handed, getattr(given, part))
+        with pytest.raises(ValueError, match="read-only"):
+            handed[...] = 0
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(form.twin().rows, part)[...] = 0
+        assert getattr(given, part).flags.writeable  # the user's own array is as it was
+    assert form.value(np.ones(5)) == value
+    # A form of rows that were handed out runs the same kernels: to Numba, read-only arrays are another type.
+    again = type(form)(form.rows)
+    assert np.shares_memory(getattr(again.rows, parts[0]), getattr(given, parts[0]))
+    assert again.signature() == form.signature()
+    assert getattr(again._rows, parts[0]).flags.writeable
+
+
+def test_rows_that_the_user_made_read_only_stay_so():
+    part = ROWS[:20]
+    part.flags.writeable = False
+    own = ROWS.copy()
+    own.flags.writeable = False
+    for rows in (part, own):
+        assert not StackedForm(rows)._rows.flags.writeable
+
+
 def test_a_memory_mapped_file_is_read_in_place(tmp_path):
     np.save(tmp_path / "rows.npy", ROWS)
     for mode in ("r", "c", "r+"):

@@ -47,6 +47,11 @@ def test_every_well_posed_problem_is_certified_to_ten_digits(records):
     assert [record.number for record in posed if record.short()] == []
 
 
+def test_a_row_that_hides_the_others_does_not_hide_the_boundary_of_the_cone():
+    problem = case(10_013).problem
+    assert qb.solve(problem, rel_gap=1e-10).success
+
+
 def test_most_solves_converge_and_few_are_refused(records):
     said = [said for record in records for said in record.solves if said.verdict != "declined"]
     assert sum(one.status in ("converged", "trivial") for one in said) >= 0.75 * len(said)

@@ -44,6 +44,11 @@ def test_terminal_table_fits_and_loses_nothing(report, width):
         assert word in text
 
 
+@pytest.mark.parametrize(("width", "whole"), [(99, False), (100, True)])
+def test_names_of_benchmarks_are_whole_in_a_wide_terminal(report, width, whole):
+    assert [column.no_wrap for column in table(report, width).columns] == [whole, True, True, True, True, False]
+
+
 def test_terminal_table_ends_on_what_matters_and_leaves_out_what_is_the_same(report):
     text = shown(table(report))
     lines = text.splitlines()

@@ -134,8 +134,10 @@ def pairs(kinds, names):
 
 
 def test_free_problems_have_many_methods_and_clusters_some():
-    assert len(pairs({"phase": phase}, OURS)) == len(OURS) - 1
-    assert {"cd", "dc", "dc-accelerated", "nolips"} <= {case.values[1] for case in pairs({"": clusters}, OURS)}
+    assert len(pairs({"phase": phase}, OURS)) == len(OURS) - 2
+    assert {"cd", "dc", "dc-accelerated", "nolips", "projected-lbfgs"} <= {
+        case.values[1] for case in pairs({"": clusters}, OURS)
+    }
 
 
 @pytest.mark.parametrize(("make", "method"), pairs(ALL, OURS))
@@ -178,7 +180,7 @@ def test_every_method_recovers_from_near_the_truth(make, method):
 
 def test_iterates_on_the_orthant_are_nonnegative():
     problem, _ = clusters()
-    for method in ("cd", "dc-accelerated", "nolips", "dc"):
+    for method in ("cd", "dc-accelerated", "nolips", "dc", "projected-lbfgs"):
         seen = []
         inverse.solve(problem, method, max_iter=20, callback=lambda state, seen=seen: seen.append(state.x.min()))
         assert min(seen) >= 0.0

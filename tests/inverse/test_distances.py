@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 import quartbench as qb
 from quartbench import ProblemError, inverse
 from quartbench.inverse.embeddings import landmark_start, spectral_start
 from quartbench.linalg.banded import Band
+from quartbench.linalg.blocks import BlockFronts
+from quartbench.linalg.dissection import Dissection
 
 
 def cloud(points, share, seed=0, dim=3):
@@ -139,11 +143,42 @@ def test_the_factor_within_a_band_is_that_of_the_products():
     assert np.allclose(problem.gauss_newton_product(x, solved) + shift * mean * solved, v)
 
 
+@pytest.mark.parametrize("dim", [1, 2, 3])
+@pytest.mark.parametrize("kind", ["near", "random", "star"])
+def test_a_factor_by_fronts_is_that_within_a_band(dim, kind):
+    truth, edges = cloud(60, 0.1, dim=dim)
+    edges = {"near": near(truth, 6), "random": edges, "star": np.stack([np.zeros(59, int), np.arange(1, 60)], axis=1)}[
+        kind
+    ]
+    points = int(edges.max()) + 1
+    rng = np.random.default_rng(0)
+    s, alpha, beta = rng.standard_normal(dim * len(edges)), rng.random(len(edges)), rng.random(len(edges))
+    v = rng.standard_normal(points * dim)
+    fronts = BlockFronts(Dissection(points, edges), dim)
+    band = Band(points, dim, *np.ascontiguousarray(edges.T))
+    for shift in (1e-3, 1.0):
+        assert np.allclose(fronts.factor(s, alpha, beta, shift).solve(v), band.factor(s, alpha, beta, shift).solve(v))
+
+
 def test_an_indefinite_matrix_has_no_factor():
     truth, edges = cloud(10, 0.8)
-    band = Band(10, 3, *np.ascontiguousarray(edges.T))
     s = (truth[edges[:, 0]] - truth[edges[:, 1]]).ravel()
-    assert band.factor(s, -np.ones(len(edges)), np.zeros(len(edges)), 0.0) is None
+    for made in (Band(10, 3, *np.ascontiguousarray(edges.T)), BlockFronts(Dissection(10, edges), 3)):
+        assert made.factor(s, -np.ones(len(edges)), np.zeros(len(edges)), 0.0) is None
+
+
+def test_fronts_take_the_place_of_a_wide_band():
+    """Two clouds and a few points between them: a band is as wide as a cloud, fronts are not."""
+    truth = inverse.examples.bridge(1000)
+    form = qb.GraphForm(1000, 3, inverse.examples.near_pairs(truth, 20))
+    problem = inverse.Problem(form, form.term_squares(form.image(truth.ravel())))
+    at = problem.misfit.evaluate(problem.cone.euclidean(truth.ravel()))
+    made = problem.misfit.factor(at, 0.0, 1e-3)
+    assert type(made).__name__ == "BlockFactor"
+    v = np.random.default_rng(0).standard_normal(3000)
+    solved = made.solve(v)
+    mean = problem.form.column_squares(np.repeat(8.0, form.terms * 3) * at.image**2).mean()
+    assert np.allclose(problem.gauss_newton_product(at.point, solved) + 1e-3 * mean * solved, v)
 
 
 def test_factors_take_over_on_a_rod():
@@ -176,6 +211,68 @@ def test_points_behind_loose_points_are_loose():
     assert inverse.loose_points(9, ring, 2).tolist() == list(range(9))
     assert not inverse.loose_points(5, np.stack(np.triu_indices(5, 1), axis=1), 3).size
     assert not inverse.loose_points(3, np.stack(np.triu_indices(3, 1), axis=1), 3).size
+
+
+def complete(points):
+    """Return all pairs among points."""
+    points = np.asarray(points)
+    first, second = np.triu_indices(points.size, 1)
+    return np.stack([points[first], points[second]], axis=1)
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_parts_that_share_a_point_turn_about_it(dim):
+    edges = np.concatenate([complete(range(8)), complete(range(7, 13))])
+    assert inverse.hinges(13, edges).tolist() == [7]
+    assert inverse.movable_points(13, edges, dim).tolist() == [8, 9, 10, 11, 12]
+
+
+def test_a_bridge_has_a_hinge_at_either_end():
+    edges = np.concatenate([complete(range(8)), complete(range(8, 14)), [[7, 8]]])
+    assert inverse.hinges(14, edges).tolist() == [7, 8]
+    assert inverse.movable_points(14, edges, 3).tolist() == [8, 9, 10, 11, 12, 13]
+
+
+def test_parts_that_share_a_line_turn_about_it_in_space_but_not_in_the_plane():
+    edges = np.unique(np.concatenate([complete(range(8)), complete(range(6, 12))]), axis=0)
+    assert not inverse.hinges(12, edges).size
+    assert inverse.movable_points(12, edges, 3).tolist() == [8, 9, 10, 11]
+    assert not inverse.movable_points(12, edges, 2).size
+
+
+@given(st.integers(4, 14), st.integers(0, 10**6))
+def test_hinges_are_the_points_without_which_others_are_apart(points, seed):
+    rng = np.random.default_rng(seed)
+    tree = np.array([(int(rng.integers(i)), i) for i in range(1, points)])
+    more = complete(range(points))[rng.random(points * (points - 1) // 2) < 0.1]
+    edges = np.unique(np.concatenate([tree, more]), axis=0)
+    wanted = []
+    for i in range(points):
+        rest = edges[(edges != i).all(axis=1)]
+        kept = np.delete(np.arange(points), i)
+        if inverse.largest_part(points, rest).size < points - 1 and kept.size > 1:
+            wanted.append(i)
+    assert inverse.hinges(points, edges).tolist() == wanted
+
+
+def test_a_cloud_with_enough_distances_is_rigid():
+    truth, edges = cloud(100, 0.2)
+    assert not inverse.movable_points(100, edges, 3).size
+    truth = inverse.examples.box(120, (12.0, 1.0, 1.0))
+    assert not inverse.movable_points(120, near(truth, 14), 3).size
+
+
+def test_parts_that_turn_are_named_with_their_hinges():
+    truth = np.random.default_rng(0).standard_normal((16, 3))
+    edges = np.concatenate([complete(range(9)), complete(range(8, 16))])
+    found = completed(truth, edges, attempts=1)
+    assert found.movable.tolist() in ([9, 10, 11, 12, 13, 14, 15], list(range(8)))
+    assert found.hinges.tolist() == [8]
+    assert "can move together about the hinge at point 8" in found.message
+    plane = np.unique(np.concatenate([complete(range(9)), complete(range(7, 14))]), axis=0)
+    found = completed(truth[:14], plane, attempts=1)
+    assert found.movable.tolist() == [9, 10, 11, 12, 13]
+    assert "points 9, 10, 11, 12, 13 can move together and keep all known distances" in found.message
 
 
 def test_parts_that_no_distance_joins_are_named():

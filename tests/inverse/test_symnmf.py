@@ -8,7 +8,19 @@ import quartbench as qb
 from quartbench import ProblemError, inverse
 from quartbench.instances.clusters import partition_similarity
 from quartbench.inverse.misfits import least_eigenvalue
-from quartbench.kernels import coordinates
+from quartbench.kernels import coordinates, factors
+
+NAMES = [
+    "cd",
+    "projected-lbfgs",
+    "dc",
+    "dc-accelerated",
+    "nolips",
+    "projected-bb",
+    "symhals",
+    "symnmf-cd",
+    "scipy-lbfgs",
+]
 
 
 def separable(n=40, r=4, seed=0):
@@ -54,11 +66,42 @@ def test_an_indefinite_matrix_is_fitted_as_it_is():
 
 def test_every_method_for_clusters_fits_a_matrix_that_can_be_fitted():
     matrix, _ = separable(30, 3, 1)
-    values = {
-        name: inverse.symnmf(matrix, 3, method=name, seed=3, tol=1e-7, max_iter=3000).fun
-        for name in ("cd", "dc", "dc-accelerated", "nolips", "projected-bb", "symhals", "symnmf-cd", "scipy-lbfgs")
-    }
+    values = {name: inverse.symnmf(matrix, 3, method=name, seed=3, tol=1e-7, max_iter=3000).fun for name in NAMES}
     assert max(values.values()) <= 0.05 * np.linalg.norm(matrix) ** 2
+
+
+@pytest.mark.parametrize("indefinite", [False, True])
+def test_projected_lbfgs_is_nonnegative_and_monotone_to_a_stationary_point(indefinite):
+    rng = np.random.default_rng(4)
+    half = rng.random((50, 6)) + 0.5  # columns that overlap, for which the metric is there
+    matrix = half @ half.T - (30.0 * np.eye(50) if indefinite else 0.0)
+    seen = []
+    found = inverse.symnmf(matrix, 4, method="projected-lbfgs", tol=1e-9, callback=lambda state: seen.append(state.x))
+    assert all((x >= 0.0).all() for x in seen)
+    assert (np.diff(found.history.value) <= 0.0).all()
+    assert found.stationarity < 1e-7
+
+
+def test_the_metric_of_rows_is_that_of_dense_blocks():
+    rng = np.random.default_rng(5)
+    x, gradient = rng.random((7, 3)) * (rng.random((7, 3)) < 0.7), rng.standard_normal((7, 3))
+    free = (x > 0.0) | (gradient < 0.0)
+    wanted = np.zeros_like(x)
+    for i, row in enumerate(free):
+        block = (x.T @ x + np.outer(x[i], x[i]))[np.ix_(row, row)]
+        wanted[i, row] = -0.25 * np.linalg.solve(block, gradient[i, row]) if row.any() else 0.0
+    none = np.zeros((2, x.size))
+    assert np.allclose(factors.direction(x, gradient, none, none, 0, 0.0), wanted, atol=1e-7)
+
+
+def test_directions_satisfy_the_secant_equation_of_the_last_pair():
+    """H y = s on what is free, for whatever metric."""
+    rng = np.random.default_rng(6)
+    x, s = rng.random((2, 8, 3)) + 0.1
+    y = s + 0.1 * rng.random((8, 3))
+    for overlap in (0.0, 1.0):
+        found = factors.direction(x, -y, s.reshape(1, -1).copy(), y.reshape(1, -1).copy(), 1, overlap)
+        assert np.allclose(found, s)
 
 
 def test_a_sweep_minimises_over_every_coordinate():

@@ -108,7 +108,8 @@ def test_panels_hold_the_cholesky_factor(points):
     joint = Dissection(points, edges)
     degrees = np.bincount(edges.ravel(), np.repeat(weights, 2))
     places = joint.starts, joint.pointers, joint.offsets, joint.parents, joint.relative, joint.indptr, joint.spots
-    definite, panels = fronts.factor(*places, joint.links, degrees[joint.order], weights)
+    diagonal, blocks = degrees[joint.order].reshape(-1, 1, 1), weights.reshape(-1, 1, 1)
+    definite, panels = fronts.factor(*places, joint.links, diagonal, blocks)
     matrix = np.diag(degrees)
     matrix[edges[:, 0], edges[:, 1]] = matrix[edges[:, 1], edges[:, 0]] = -weights
     matrix = matrix[joint.order][:, joint.order][:-1, :-1]
@@ -121,4 +122,4 @@ def test_panels_hold_the_cholesky_factor(points):
 def test_an_indefinite_matrix_is_noticed():
     joint = Dissection(3, np.array([[0, 1], [1, 2]]))
     places = joint.starts, joint.pointers, joint.offsets, joint.parents, joint.relative, joint.indptr, joint.spots
-    assert not fronts.factor(*places, joint.links, np.zeros(3), np.ones(2))[0]
+    assert not fronts.factor(*places, joint.links, np.zeros((3, 1, 1)), np.ones((2, 1, 1)))[0]

@@ -1,6 +1,7 @@
 """Do compiled solves of small problems find the minimiser, and are their bounds true in exact arithmetic?"""
 
 from fractions import Fraction
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -11,11 +12,37 @@ from hypothesis import strategies as st
 import quartbench as qb
 from quartbench.kernels import newton as kernels
 from quartbench.kernels import panels
-from quartbench.solvers.compiled import newton, newton_batch
+from quartbench.solvers.compiled import newton_batch
 
 from . import plain, precise
 
 SHAPES = [(terms, n, rank) for terms, n, rank in plain.SHAPES if n <= 33]
+
+
+class Answer(NamedTuple):
+    """What one call of the kernel leaves; ``trace`` has a row (value, gap, step) for the start and every iteration."""
+
+    x: np.ndarray
+    value: float
+    upper: float
+    lower: float
+    gap: float
+    iterations: int
+    code: int
+    dual: np.ndarray
+    leftover: np.ndarray
+    trace: np.ndarray
+
+
+def newton(rows, c, rank=1, orthant=False, rel_gap=1e-8, limit=100, trace=0):
+    """Return what the kernel finds for one problem."""
+    rows, c = np.array(rows, dtype=float), np.array(c, dtype=float)
+    x, numbers, steps = np.empty((1, c.size)), np.empty((1, 6)), np.empty((1, trace, 3))
+    dual, leftover = np.empty((1, rows.shape[0])), np.empty((1, c.size))
+    kernels.solve_range(rows[None], rank, c[None], orthant, rel_gap, limit, 0, 1, x, numbers, dual, leftover, steps)
+    value, upper, lower, gap, iterations, code = numbers[0].tolist()
+    known = steps[0, : int(iterations) + 1]
+    return Answer(x[0], value, upper, lower, gap, int(iterations), int(code), dual[0], leftover[0], known)
 
 
 def laid_out(rows, rank):
@@ -219,9 +246,9 @@ def test_input_is_left_alone_and_may_be_read_only():
     kept = rows.copy(), c.copy()
     rows.flags.writeable = c.flags.writeable = False
     before = len(kernels.solve_range.signatures) if not numba.config.DISABLE_JIT else 0
-    newton(rows, c)
-    newton(rows.astype(np.float32), c.tolist())
-    newton(np.asfortranarray(rows), c)
+    newton_batch(rows[None], c[None])
+    newton_batch(rows[None].astype(np.float32), c[None])
+    newton_batch(np.asfortranarray(rows[None]), c[None])
     plain.identical((rows, c), kept)
     if before:
         assert len(kernels.solve_range.signatures) == before

@@ -96,7 +96,7 @@ def tour(parts=2):
     places = *ranges, joint.parents, joint.relative, joint.indptr, joint.spots, joint.links
     weights = rng.uniform(0.5, 2.0, len(joint.edges))
     degrees = np.bincount(joint.edges.ravel(), np.repeat(weights, 2))[joint.order]
-    panels = call(fronts.factor, *places, degrees, weights)[1]
+    panels = call(fronts.factor, *places, degrees.reshape(-1, 1, 1), weights.reshape(-1, 1, 1))[1]
     call(fronts.substitute, *ranges, joint.rows, panels, joint.order, rng.standard_normal((60, 2)))
     call(fronts.resistances, *places, panels)
 

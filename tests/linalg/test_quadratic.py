@@ -30,9 +30,32 @@ def test_it_is_optimal(seed, n, units):
     assert abs(slack @ x) <= 1e-7 * size
 
 
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(2, 12), st.floats(4.0, 14.0))
+def test_it_is_optimal_where_one_row_hides_the_others(seed, n, digits):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((n + 2, n))
+    rows[0, 0] = 1.5 * np.linalg.norm(rows[0, 1:])  # positive on the cone
+    rows[0] *= 10.0**digits
+    matrix, q = rows.T @ rows, rows[0] + 0.5 * np.linalg.norm(rows[0]) * rng.standard_normal(n)
+    x = second_order_minimiser(np.tril(matrix), q)
+    slack = matrix @ x - q
+    assert depth(x) >= -1e-8 * np.linalg.norm(x)
+    assert depth(slack) >= -1e-6 * np.linalg.norm(q)
+    assert abs(slack @ x) <= 1e-6 * np.linalg.norm(q) * np.linalg.norm(x)
+
+
 def test_inside_it_is_that_of_the_whole_space_and_in_the_polar_cone_zero():
     np.testing.assert_allclose(second_order_minimiser(np.diag([1.0, 2.0]), np.array([3.0, 1.0])), [3.0, 0.5])
     np.testing.assert_array_equal(second_order_minimiser(np.eye(3), np.array([-2.0, 1.0, 0.0])), np.zeros(3))
+
+
+def test_a_coordinate_without_curvature_is_moved_to_the_boundary():
+    x = second_order_minimiser(np.diag([1.0, 1.0, 0.0]), np.array([3.0, 1.0, 1.0]))
+    assert np.isfinite(x).all()
+    assert abs(depth(x)) <= 1e-6 * np.linalg.norm(x)
+    rest = second_order_minimiser(np.diag([1.0, 1.0, 0.0]), np.array([1.0, 3.0, 0.0]))
+    np.testing.assert_allclose(rest, [2.0, 2.0, 0.0], atol=1e-6)
 
 
 def test_a_matrix_that_is_not_definite_has_none():

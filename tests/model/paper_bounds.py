@@ -34,7 +34,10 @@ def general(form: Form) -> Bounds:
 
 
 def graph(form: GraphForm) -> Bounds:
-    """Return λ₁(L)/√|Ω| and 2d̄ on the centred subspace, d̄ the largest degree (ERRATA 3, without the centring term)."""
+    """Return λ₁(L)/√|Ω| and 2d̄ on the centred subspace, d̄ the largest degree.
+
+    See errata 3 of the documentation, without the centring term.
+    """
     laplacian = form.laplacian()
     if form.points <= DENSE_VERTICES:
         gap = float(scipy.linalg.eigvalsh(laplacian.toarray(), subset_by_index=[1, 1])[0])
@@ -67,7 +70,8 @@ def lewis(dim: int) -> Bounds:
 def weighted(tau: np.ndarray, leverage: np.ndarray, p: float = 2.0) -> Bounds:
     """Return 1/‖τ‖_q and max ℓᵢ^{1/q}/τᵢ, in the norm of B(τ), for (Σ⟨Bᵢx,x⟩ᵖ)^{1/p} (Prop. 5.3).
 
-    ``leverage`` may hold τᵢλ_max(UᵢᵀB⁻¹Uᵢ) in place of the trace: the spectral norm suffices (ERRATA 13).
+    ``leverage`` may hold τᵢλ_max(UᵢᵀB⁻¹Uᵢ) in place of the trace: the spectral norm suffices (errata 13 of the
+    documentation).
     """
     q = p / (p - 1.0)
     return Bounds(1.0 / float(np.linalg.norm(tau, q)), float((leverage ** (1.0 / q) / tau).max()))

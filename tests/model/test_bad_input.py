@@ -23,12 +23,6 @@ def with_entry(value, at=(2, 1), dtype=float, shape=(6, 3)):
     return rows
 
 
-def with_zero_rows(*which):
-    rows = np.ones((6, 3))
-    rows[list(which)] = 0.0
-    return rows
-
-
 def refused(make_it, message):
     with pytest.raises(ProblemError, match=message):
         make_it()
@@ -64,10 +58,19 @@ def refused(make_it, message):
         (lambda: StackedForm(with_entry(np.inf, dtype=np.float32)), "rows must be finite, found .* in row 2"),
         (lambda: StackedForm(sp.csr_matrix(with_entry(np.nan))), "rows must be finite, found .* in row 2"),
         (lambda: StackedForm(sp.csr_matrix(with_entry(np.inf)), 3), "rows must be finite, found .* in row 2"),
-        (lambda: StackedForm(with_zero_rows(4)), "every term must be nonzero, found only zeros in term 4; drop it"),
-        (lambda: StackedForm(with_zero_rows(2, 3), rank=2), "every term must be nonzero, found only zeros in term 1"),
-        (lambda: StackedForm(sp.csr_matrix(with_zero_rows(5))), "every term must be nonzero, found .* in term 5"),
-        (lambda: StackedForm(sp.csr_matrix(with_zero_rows(2, 3)), 2), "every term must be nonzero, found .* in term 1"),
+        (lambda: StackedForm(np.zeros((6, 3))), "rows must have a largest entry between .* found 0"),
+        (
+            lambda: StackedForm(sp.csr_matrix((600, 3))),
+            "rows must not be almost all empty, found 600 .* 0 entries",
+        ),
+        (
+            lambda: StackedForm(np.ma.masked_less([[1.0, 2.0], [3.0, 4.0]], 2.5)),
+            r"masked .* at index \(0, 0\)",
+        ),
+        (
+            lambda: ComplexForm(np.ma.masked_less([[1.0, 2.0], [3.0, 4.0]], 1.5)),
+            r"masked .* at index \(0, 0\)",
+        ),
         (lambda: StackedForm(np.ones((7, 3)), rank=2), "rows must come in blocks of rank=2, found 7 rows"),
         (lambda: StackedForm(np.ones((6, 3)), rank=0), "rank must be at least 1, found 0"),
         (lambda: StackedForm(np.ones((6, 3)), rank=-2), "rank must be at least 1, found -2"),
@@ -82,7 +85,6 @@ def refused(make_it, message):
             lambda: ComplexForm(with_entry(np.nan + 1j, dtype=complex)),
             r"rows must be finite, found .* at index \(2, 1\)",
         ),
-        (lambda: ComplexForm(with_zero_rows(3)), "every term must be nonzero, found only zeros in term 3"),
         (lambda: ComplexForm("abc"), "rows must be an array of numbers, found str"),
         (lambda: ComplexForm([[1.0, 2.0], [3.0]]), "rows must be an array of numbers, found list"),
         (lambda: GramForm(0, 2), "n must be at least 1, found 0"),
@@ -137,7 +139,7 @@ def test_a_bad_row_is_found_in_every_block(position, monkeypatch):
     monkeypatch.setattr("quartbench.forms.dense.SURVEY_BYTES", 300)
     rows = np.ones((500, 3))
     rows[position] = 0.0
-    refused(lambda: StackedForm(rows), f"found only zeros in term {position};")
+    np.testing.assert_array_equal(StackedForm(rows).zero_terms(), [position])
     rows[position] = np.nan
     refused(lambda: StackedForm(rows), f"found NaN or infinity in row {position}$")
 
@@ -228,7 +230,20 @@ def test_images_of_the_wrong_length_are_refused(kind):
 @pytest.mark.parametrize(
     ("make_it", "message"),
     [
-        (lambda: Problem(np.eye(3), np.ones(3)), r"form must be a Form \(StackedForm, GraphForm, …\), found ndarray"),
+        (lambda: Problem("A.npy", np.ones(3)), r"form must be a Form \(StackedForm, GraphForm, …\) or rows, found str"),
+        (lambda: Problem(None, np.ones(3)), "form must be a Form .* or rows, found NoneType"),
+        (lambda: Problem(np.ones(3), np.ones(3)), r"rows must have 2 dimensions \(m·r, n\), found shape \(3,\)"),
+        (
+            lambda: Problem(EYE, np.ones(3), rank=3),
+            r"rank is for rows, and StackedForm.* has its own, found rank=3",
+        ),
+        (lambda: Problem(1j * np.eye(3), np.ones(3), rank=3), "complex rows have one row per term, found rank=3"),
+        (lambda: Problem(EYE, np.ma.masked_equal([1.0, 0.0, 2.0], 0.0)), r"c must have no masked .* at index \(1,\)"),
+        (lambda: Problem(EYE, np.ones((1, 3))), r"c must have shape \(3,\) .* found shape \(1, 3\)"),
+        (
+            lambda: Problem(EYE, sp.coo_array((10**12, 1))),
+            "c must have 3 entries in one column, found a spars",
+        ),
         (lambda: Problem(EYE, np.ones(4)), r"c must have shape \(3,\) \(float64\) .*, found shape \(4,\) \(float64\)"),
         (lambda: Problem(EYE, np.ones(3) + 1j), r"c must have shape \(3,\) \(float64\) .* \(complex128\)"),
         (lambda: Problem(EYE, "abc"), r"c must have shape \(3,\) .* found shape \(\)"),
@@ -239,9 +254,10 @@ def test_images_of_the_wrong_length_are_refused(kind):
         (lambda: Problem(EYE, np.zeros(3)), "c must not be zero"),
         (lambda: Problem(PATH, np.zeros((4, 2)), Centred()), "c must not be zero"),
         (
-            lambda: Problem(EYE, np.ones(3), "orthant"),
-            r"cone must be a Cone \(Free\(\), Orthant\(\), …\), found 'orthant'",
+            lambda: Problem(EYE, np.ones(3), 3),
+            r"cone must be a Cone \(Free\(\), Orthant\(\), …\) or its name, found 3",
         ),
+        (lambda: Problem(EYE, np.ones(3), "octant"), "unknown cone 'octant'; did you mean 'orthant'?"),
         (lambda: Problem(EYE, np.ones(3), Orthant), "cone must be a Cone .* found <class"),
         (
             lambda: Problem(PATH, np.ones((4, 2)), Free()),

@@ -125,7 +125,8 @@ def test_the_root_is_differentiable_at_zero():
 
 @pytest.mark.parametrize(("kind", "cone"), CASES)
 def test_the_relative_gap_follows_from_the_homogenised_one(kind, cone):
-    # ERRATA 9: for y on ⟨c,y⟩ = 1 with √ρ(y) = (1+δ)√ρ(y*), the gap of s(y)y is 1 − (1+δ)^{−2/3} exactly.
+    # errata 9 of the documentation: for y on ⟨c,y⟩ = 1 with √ρ(y) = (1+δ)√ρ(y*), the gap of s(y)y is
+    # 1 − (1+δ)^{−2/3} exactly.
     problem = planted(kind, cone, 1)
     best = problem.solution / problem.inner(problem.solution)
     for distance in (0.3, 1e-2, 1e-4):

@@ -52,7 +52,7 @@ def leverage(form, tau):
 
 
 def block_norms(form, tau):
-    """Return τᵢλ_max(UᵢᵀB⁻¹Uᵢ), which may stand for the leverage (ERRATA 13)."""
+    """Return τᵢλ_max(UᵢᵀB⁻¹Uᵢ), which may stand for the leverage (errata 13 of the documentation)."""
     metric = form.weighted(tau)
     blocks = plain.blocks(dense_rows(form), form.rank)
     tops = [np.linalg.eigvalsh(u @ np.stack([metric.solve(row.copy()) for row in u], axis=1))[-1] for u in blocks]
@@ -64,7 +64,7 @@ def block_norms(form, tau):
 
 @given(st.data())
 def test_hessian_is_twelve_times_the_symmetrised_form(data):
-    # ERRATA 2: Q averages the three pairings, so Q[x]²[y]² = (1/3) Σ ⟨x,Bᵢx⟩⟨y,Bᵢy⟩ + 2⟨x,Bᵢy⟩².
+    # errata 2 of the documentation: Q averages the three pairings, so Q[x]²[y]² = (1/3) Σ ⟨x,Bᵢx⟩⟨y,Bᵢy⟩ + 2⟨x,Bᵢy⟩².
     form = data.draw(forms(WITH_TERMS))
     x, y = data.draw(pairs(form))
     rows = dense_rows(form)
@@ -146,7 +146,7 @@ def test_general_constants_are_the_extreme_eigenvalues(form):
 
 @given(forms(("graph",)))
 def test_the_spectrum_of_a_graph_lies_between_its_gap_and_twice_its_degree(form):
-    # ERRATA 3, on the centred subspace: without the centring term.
+    # errata 3 of the documentation, on the centred subspace: without the centring term.
     incidence = plain.incidence(form.points, form.edges)
     laplacian = incidence.T @ incidence
     values = np.linalg.eigvalsh(laplacian)
@@ -158,7 +158,8 @@ def test_the_spectrum_of_a_graph_lies_between_its_gap_and_twice_its_degree(form)
 
 @given(st.data())
 def test_the_centring_term_of_a_graph_bounds_the_whole_space(data):
-    # ERRATA 3, with the centring term (‖Σxᵢ‖²/N)²: min(λ₁,1)²/(|Ω|+1)‖X‖⁴ ≤ ρ(X) ≤ max(2d̄,1)²‖X‖⁴ for every X.
+    # errata 3 of the documentation, with the centring term (‖Σxᵢ‖²/N)²:
+    # min(λ₁,1)²/(|Ω|+1)‖X‖⁴ ≤ ρ(X) ≤ max(2d̄,1)²‖X‖⁴ for every X.
     form = data.draw(forms(("graph",)))
     rng = np.random.default_rng(data.draw(SEEDS))
     x = rng.standard_normal(form.shape) + data.draw(st.sampled_from([0.0, 1.0, 100.0])) * rng.standard_normal()
@@ -209,7 +210,7 @@ def test_scaled_forms_have_scaled_constants():
 
 @given(forms(WITH_TERMS), SEEDS)
 def test_leverage_sums_to_the_dimension_and_is_at_most_the_rank(form, seed):
-    # Lemma 5.2 (i) and (ii); on a graph the dimension is that of the centred subspace (ERRATA 5).
+    # Lemma 5.2 (i) and (ii); on a graph the dimension is that of the centred subspace (errata 5 of the documentation).
     tau = np.random.default_rng(seed).uniform(0.05, 3.0, form.terms)
     scores = leverage(form, tau)
     dimension = form.dim - form.coordinates if isinstance(form, GraphForm) else form.dim
@@ -220,7 +221,7 @@ def test_leverage_sums_to_the_dimension_and_is_at_most_the_rank(form, seed):
 
 @given(st.data())
 def test_leverage_bounds_the_share_of_a_term(data):
-    # Lemma 5.2 (iii), and the sharper spectral norm of ERRATA 13.
+    # Lemma 5.2 (iii), and the sharper spectral norm of errata 13 of the documentation.
     form = data.draw(forms(WITH_TERMS))
     x, _ = data.draw(pairs(form))
     tau = np.random.default_rng(data.draw(SEEDS)).uniform(0.05, 3.0, form.terms)
@@ -272,7 +273,8 @@ def test_the_coherence_bound_holds_in_the_uniform_metric(data):
 
 
 def test_the_centring_operator_has_the_largest_leverage():
-    # ERRATA 5: while it is one of the terms, its leverage is d, the maximum, so γ = dγ(Ω) fails for the printed set.
+    # errata 5 of the documentation: while it is one of the terms, its leverage is d, the maximum, so γ = dγ(Ω) fails
+    # for the printed set.
     rng = np.random.default_rng(3)
     points, d = 7, 2
     rows = plain.edge_rows(points, d, connected_edges(rng, points, 20))

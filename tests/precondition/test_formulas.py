@@ -94,7 +94,8 @@ def test_algorithm_3_takes_its_steps_and_stops_where_it_says(p, eps):
 def test_the_surrogate_is_algorithm_3_at_its_power(omega):
     spread = math.log(M / N)
     power = 2.0 * spread / (spread + 2.0 * math.log(omega))
-    assert 1.0 / (2.0 - power) == pytest.approx(0.5 + spread / (4.0 * math.log(omega)))  # ERRATA 12
+    # errata 12 of the documentation
+    assert 1.0 / (2.0 - power) == pytest.approx(0.5 + spread / (4.0 * math.log(omega)))
     tau, count = uniform(power), 0
     while True:
         before, tau = tau, (traces(tau) / N) ** (power - 1.0)
@@ -195,6 +196,15 @@ def test_extrapolation_remembers_as_many_differences_as_it_is_told():
     np.testing.assert_allclose(found[1], residuals[-1] - share @ changes)
     memory.forget()
     np.testing.assert_array_equal(memory(points[0], residuals[0]), (points[0], residuals[0]))
+
+
+@pytest.mark.parametrize(("size", "counts"), [(1.5e-10, True), (0.7e-10, False)])
+def test_changes_that_are_alike_to_ten_digits_are_one_change(size, counts):
+    # The changes of the residual are (1, 0) and (0, size): the second of them either solves for the rest, or is left.
+    memory = methods.Extrapolation(2)
+    for residual in ((0.0, 1.0 - size), (1.0, 1.0 - size), (1.0, 1.0)):
+        _, left = memory(np.zeros(2), np.array(residual))
+    np.testing.assert_allclose(left, [0.0, 0.0 if counts else 1.0], atol=1e-5)
 
 
 class Noiseless(Sweeps):
@@ -350,7 +360,7 @@ def test_the_search_for_extremes_takes_the_steps_of_conjugate_gradients(sign, st
     assert _Search(form, made, steps)(x, sign) == pytest.approx(searched(rows, B, x, sign, steps), abs=1e-7)
 
 
-# Early stages of Algorithm 2 (ERRATA 7, 8) ----------------------------------------------------------------------------
+# Early stages of Algorithm 2 (errata 7, 8 of the documentation) -------------------------------------------------------
 
 
 @pytest.mark.parametrize("condition", [1.0, 2.9, 3.1, 5.0, 5.1, 9.0, 17.5, 1000.0])

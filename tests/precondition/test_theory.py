@@ -1,4 +1,4 @@
-"""Section 5 of the paper as corrected by ERRATA, on random forms of rank 1 to 5: what the methods rest on is true."""
+"""Section 5 of the paper as its errata correct it, on random forms of rank 1 to 5: what the methods rest on is true."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ from .plain import (
 
 
 def iteration_bound(form, p, eps):
-    """ERRATA 11: 1 + ln₊(ln(rm)/((2−p)ε))/(2−p)."""
+    """errata 11 of the documentation: 1 + ln₊(ln(rm)/((2−p)ε))/(2−p)."""
     return 1 + np.log(max(np.log(form.rank * form.terms) / ((2 - p) * eps), 1.0)) / (2 - p)
 
 
@@ -81,7 +81,7 @@ def test_the_fixed_point_map_contracts_the_log_distance(data, p):
 
 @given(st.data(), POWERS)
 def test_fixed_point_iterates_converge_at_the_corrected_rate(data, p):
-    """ERRATA 10: D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) for k ≥ 1."""
+    """Prop. 5.8 with errata 10 of the documentation: D_L(τ⁽ᵏ⁾, τ*) ≤ ((p−1)^{k+1}/p) ln(rm) for k ≥ 1."""
     form = data.draw(stacked_forms())
     best = lewis_weights(form, p=p, eps=1e-12).tau
     tau = form.uniform_weights(p)
@@ -92,7 +92,7 @@ def test_fixed_point_iterates_converge_at_the_corrected_rate(data, p):
 
 @given(st.data(), POWERS, st.sampled_from([0.3, 0.01, 1e-4]))
 def test_algorithm_3_stops_in_time_and_keeps_its_promise(data, p, eps):
-    """Prop. 5.8: so many iterations at most, then κ ≤ e^{2ε}n^{1−1/p}."""
+    """Prop. 5.9: so many iterations at most, then κ ≤ e^{2ε}n^{1−1/p}."""
     form = data.draw(stacked_forms())
     weights = lewis_weights(form, p=p, method="fixed-point", eps=eps)
     assert weights.iterations <= iteration_bound(form, p, eps)
@@ -102,7 +102,7 @@ def test_algorithm_3_stops_in_time_and_keeps_its_promise(data, p, eps):
 
 @given(st.data(), st.sampled_from([1.05, 1.2, 1.5, 2.0]))
 def test_the_surrogate_loses_no_more_than_omega(data, omega):
-    """Corollary 5.9 with ERRATA 12; where m/n ≤ ω² it is B⁽⁰⁾."""
+    """Corollary 5.10 with errata 12 of the documentation; where m/n ≤ ω² it is B⁽⁰⁾."""
     form = data.draw(stacked_forms())
     ratio = form.terms / form.dim
     weights = lewis_weights(form, method="surrogate", omega=omega, eps=0.01)
@@ -245,7 +245,10 @@ def test_all_terms_scaled_leave_the_weights_alone():
 
 
 def test_complex_rows_have_half_the_leverage_of_their_real_embedding():
-    """In ℂᴺ the scores add up to N; as rank-2 terms on ℝ²ᴺ to 2N (ERRATA 13: the spectral norm is that of ℂᴺ)."""
+    """In ℂᴺ the scores add up to N; as rank-2 terms on ℝ²ᴺ to 2N.
+
+    See errata 13 of the documentation: the spectral norm is that of ℂᴺ.
+    """
     form = complex_gaussian(40, 5).form
     q = form.rows
     embedded = np.empty((80, 10))
@@ -260,7 +263,7 @@ def test_complex_rows_have_half_the_leverage_of_their_real_embedding():
 
 
 def test_graph_leverage_is_that_of_its_rank_d_terms_on_the_centred_subspace():
-    """ERRATA 5: without the centring term γ(𝓑) = dγ(Ω); computed on N vertices, κ* ≤ √(N−1)."""
+    """errata 5 of the documentation: without the centring term γ(𝓑) = dγ(Ω); computed on N vertices, κ* ≤ √(N−1)."""
     form = barbell(12, dim=2).form
     edges = np.zeros((form.terms, form.points))
     edges[np.arange(form.terms), form.heads], edges[np.arange(form.terms), form.tails] = 1.0, -1.0
@@ -275,7 +278,7 @@ def test_graph_leverage_is_that_of_its_rank_d_terms_on_the_centred_subspace():
 
 
 def test_the_centring_term_would_have_the_largest_leverage():
-    """ERRATA 5: kept as one of the Bᵢ, the centring operator has leverage r, the maximum; so it is dropped."""
+    """errata 5 of the documentation: the centring operator as a Bᵢ has leverage r, the maximum; it is dropped."""
     form = barbell(10, dim=2).form
     edges = np.zeros((form.terms, form.points))
     edges[np.arange(form.terms), form.heads], edges[np.arange(form.terms), form.tails] = 1.0, -1.0

@@ -130,5 +130,5 @@ def test_the_users_own_choice_is_left_alone(run_python):
 
 def test_an_import_beside_other_threads_leaves_blas_alone(run_python, monkeypatch):
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    waiting = "import threading\nthreading.Thread(target=threading.Event().wait, args=(5,), daemon=True).start()"
+    waiting = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
     assert run_python(SCRIPT.format(before=waiting)) == "None True"

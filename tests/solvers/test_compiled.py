@@ -1,6 +1,7 @@
 """Are small problems solved by one compiled call, with the results of the driver; and thousands of them at once?"""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -14,14 +15,14 @@ from quartbench.solvers import compiled, prepared
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Return the list to which every compiled call adds its size."""
-    found, true = [], compiled.newton
+    """Return the list to which every compiled call adds its dimension."""
+    found, true = [], compiled.Compiled.solve
 
-    def newton(rows, *arguments, **options):
-        found.append(rows.shape)
-        return true(rows, *arguments, **options)
+    def solve(self, c, *arguments):
+        found.append(c.size)
+        return true(self, c, *arguments)
 
-    monkeypatch.setattr(compiled, "newton", newton)
+    monkeypatch.setattr(compiled.Compiled, "solve", solve)
     return found
 
 
@@ -35,7 +36,7 @@ def test_it_finds_what_the_driver_finds(m, n, rank, cone, calls):
     for gap in (1e-6, 1e-11):
         calls.clear()
         small = qb.solve(problem, rel_gap=gap)
-        assert calls == [(m * rank, n)]
+        assert calls == [n]
         driven = qb.solve(problem, rel_gap=gap, callback=lambda state: None)
         assert len(calls) == 1
         assert small.success
@@ -55,7 +56,7 @@ def test_it_finds_what_the_driver_finds(m, n, rank, cone, calls):
         assert history.passes[-1] == small.passes
         assert history.seconds[-1] == small.solve_time
         assert (np.diff(history.value) <= 1e-14 * abs(small.fun)).all()
-        assert history.to_frame().shape == (small.nit + 1, 7)
+        assert history.to_frame().shape == (small.nit + 1, 9)
 
 
 def test_what_a_caller_asks_of_the_driver_keeps_it_from_being_used(calls):
@@ -101,6 +102,40 @@ def test_where_it_does_not_get_there_the_driver_goes_on(calls):
     assert calls
     assert result.lower_bound <= problem.optimum * (1.0 - 1e-13)
     assert result.success
+
+
+def test_columns_of_its_history_are_made_when_asked_for_and_travel():
+    result = qb.solve(instances.spectrum(60, 8, 0.2))
+    assert "value" not in vars(result.history)
+    copied = pickle.loads(pickle.dumps(result)).history
+    assert len(copied) == len(result.history) == result.nit + 1
+    assert copied.to_frame().equals(result.history.to_frame())
+    assert result.history["gap"] is result.history.gap
+    assert "value" in vars(result.history)
+    with pytest.raises(AttributeError, match="no attribute 'speed'"):
+        _ = result.history.speed
+
+
+@pytest.mark.parametrize(
+    ("c", "words"),
+    [
+        ([np.nan, 1.0, 1.0], "c must be finite"),
+        ([1.0, np.inf, 1.0], "c must be finite"),
+        ([0.0, 0.0, 0.0], "c must not be zero"),
+        ([1.0, 2.0], "c must have shape"),
+        ("abc", "c must"),
+    ],
+)
+def test_a_bad_c_is_refused_by_prepared_problems(c, words):
+    ready = qb.prepare(qb.StackedForm(np.random.default_rng(0).standard_normal((10, 3))))
+    with pytest.raises(ProblemError, match=words):
+        ready.solve(c)
+
+
+def test_c_in_the_polar_cone_is_trivial_for_prepared_problems():
+    ready = qb.prepare(qb.StackedForm(np.random.default_rng(0).standard_normal((10, 3))), qb.Orthant())
+    result = ready.solve([-1.0, -2.0, 0.0])
+    assert (result.status, result.fun, result.gap) == ("trivial", 0.0, 0.0)
 
 
 def test_prepared_problems_use_it_too(calls):

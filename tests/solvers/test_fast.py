@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from quartbench import instances, testing
-from quartbench.cones import Free, Orthant
+from quartbench.cones import Free, Orthant, SecondOrder
 from quartbench.errors import ProblemError
 from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances.planted import plant_at
@@ -430,3 +430,11 @@ def test_directions_that_lose_their_descent_on_the_orthant(name):
         form = StackedForm(rng.standard_normal((90, 30)))
         problem = Problem(form, np.abs(rng.standard_normal(30)), Orthant())
         assert solve(problem, name, rel_gap=1e-10).status == "converged", seed
+
+
+@pytest.mark.parametrize("c", [(1.0, 3.0, 0.0), (0.0, 0.0, 2.0, 3.0), (1.0, 2.0, -3.0, 2.0, 0.0, 0.0)])
+@pytest.mark.parametrize("solver", ["auto", "homnewton"])
+def test_coordinates_that_no_row_moves_do_not_matter_on_the_second_order_cone(solver, c):
+    # The Hessian at the solution has zeros on its diagonal: their inverses overflowed.
+    result = solve(Problem(StackedForm(np.eye(len(c))), c, SecondOrder()), solver=solver, rel_gap=1e-9)
+    assert result.success

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import quartbench as qb
-from quartbench.solvers import GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
+from quartbench.solvers import ABPG, AGD, GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
 from quartbench.solvers.plane import Progress
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
 
@@ -102,6 +102,74 @@ def test_bregman_descent_with_fixed_steps(metric, kernel, a):
         v = (x @ B @ x + a) * x - np.linalg.solve(B, gradient(x) - C) / level
         roots = np.roots([v @ B @ v, 0.0, a, -1.0])
         x = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+
+
+def ball(metric, factor):
+    """Return R with f > 0 beyond it, ‖c‖_* ≤ α²R³, times a factor, and the Lipschitz constant 12β²R² of ∇ρ within."""
+    alpha, beta = metric.bounds
+    size = math.sqrt(C @ np.linalg.solve(matrix(metric), C))
+    radius = factor * (size / alpha**2) ** (1.0 / 3.0)
+    return radius, 12.0 * beta**2 * radius**2
+
+
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_gradient_descent_with_the_fixed_step_of_a_ball(metric, factor):
+    B = matrix(metric)
+    _, lipschitz = ball(metric, factor)
+    y = onto(np.zeros(5), B)
+    x = (1.0 / (4.0 * rho(y))) ** (1.0 / 3.0) * y
+    for found in taken(GD("fixed", radius=factor), metric, 6):
+        np.testing.assert_allclose(found.point, x, rtol=1e-9)
+        assert found.value == pytest.approx(rho(x) - C @ x, rel=1e-12)
+        x = x - np.linalg.solve(B, gradient(x) - C) / lipschitz
+
+
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_accelerated_gradients_with_the_fixed_step_of_a_ball(metric, factor):
+    # z ← z − B⁻¹∇f(y)/(θL) in the ball, x ← (1 − θ)x + θz, θ₊² = θ²(1 − θ₊)
+    B = matrix(metric)
+    radius, lipschitz = ball(metric, factor)
+    y = onto(np.zeros(5), B)
+    x = z = (1.0 / (4.0 * rho(y))) ** (1.0 / 3.0) * y
+    theta = 1.0
+    for found in taken(AGD("fixed", radius=factor), metric, 12):
+        np.testing.assert_allclose(found.point, x, rtol=1e-8)
+        assert found.value == pytest.approx(rho(x) - C @ x, rel=1e-9)
+        z = z - np.linalg.solve(B, gradient((1.0 - theta) * x + theta * z) - C) / (theta * lipschitz)
+        z = z * min(1.0, radius / math.sqrt(z @ B @ z))
+        x = (1.0 - theta) * x + theta * z
+        theta = (math.sqrt(theta**4 + 4.0 * theta**2) - theta**2) / 2.0
+
+
+def test_the_ball_holds_the_level_set(metric):
+    radius, _ = ball(metric, 1.0)
+    for _ in range(50):
+        direction = RNG.standard_normal(5)
+        x = radius * direction / metric.norm(direction)
+        assert rho(x) - C @ x >= 0.0
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_accelerated_bregman_descent_solves_its_recursion(metric, kernel, a):
+    B = matrix(metric)
+    found = taken(ABPG(kernel), metric, 15)
+    x = z = found[0].point
+    weight = math.inf
+    for one in found[1:]:
+        level = 1.0 / one.step
+        ratio = weight / level
+        theta = 1.0 if math.isinf(ratio) else (math.sqrt(ratio**2 + 4.0 * ratio) - ratio) / 2.0
+        y = (1.0 - theta) * x + theta * z
+        v = (z @ B @ z + a) * z - np.linalg.solve(B, gradient(y) - C) / (theta * level)
+        roots = np.roots([v @ B @ v, 0.0, a, -1.0])
+        new = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+        ahead = (1.0 - theta) * x + theta * new
+        h = [0.25 * (p @ B @ p) ** 2 + 0.5 * a * (p @ B @ p) for p in (new, z)]
+        kernel_distance = h[0] - h[1] - (z @ B @ z + a) * ((B @ z) @ (new - z))
+        used = rho(ahead) - rho(y) - gradient(y) @ (ahead - y)
+        assert used <= theta**2 * level * kernel_distance * (1.0 + 1e-6) + 1e-14
+        np.testing.assert_allclose(one.point, ahead, rtol=1e-6)
+        x, z, weight = ahead, new, level * theta**2
 
 
 @pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
@@ -264,3 +332,48 @@ def test_progress_ends_after_three_values_that_do_not_fall(value):
     assert [progress.ended(value) for _ in range(3)] == [False, False, True]
     assert not progress.ended(2.0 * value)
     assert [progress.ended(2.0 * value * (1.0 + 2e-16)) for _ in range(3)] == [False, False, True]
+
+
+# Searches, trial by trial ---------------------------------------------------------------------------------------------
+
+
+def test_distances_below_a_tenth_of_the_rounding_of_the_objective_are_noise(metric):
+    line = [9.0, 1.0, 2.0, 3.0, 4.0]
+    assert RootStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 3.0, rel=1e-12)
+    assert PlainStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 9.0, rel=1e-12)
+
+
+@pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])
+def test_bregman_descent_searches_upwards_by_two_fifths_or_by_what_was_missing(metric, kernel, a):
+    # From L = 4ρ/‖x‖⁴: the next L is 5 % above the ratio of the distances, or 1.4 times as large; then 5 % smaller.
+    B = matrix(metric)
+    y = onto(np.zeros(5), B)
+    x = (1.0 / (4.0 * rho(y))) ** (1.0 / 3.0) * y
+    level = 4.0 * rho(x) / (x @ B @ x) ** 2
+    found = taken(Bregman(kernel), metric, 10)
+    trials = 0
+    for iterate in found[1:]:
+        while True:
+            v = (x @ B @ x + a) * x - np.linalg.solve(B, gradient(x) - C) / level
+            roots = np.roots([v @ B @ v, 0.0, a, -1.0])
+            new = roots[np.abs(roots.imag) < 1e-9].real.max() * v
+            used = rho(new) - rho(x) - gradient(x) @ (new - x)
+            kernels = [0.25 * (z @ B @ z) ** 2 + 0.5 * a * (z @ B @ z) for z in (new, x)]
+            allowed = level * (kernels[0] - kernels[1] - (x @ B @ x + a) * (x @ B @ (new - x)))
+            trials += 1
+            if used <= allowed:
+                break
+            level *= max(1.4, 1.05 * used / allowed)
+        np.testing.assert_allclose(iterate.point, new, rtol=1e-6)
+        assert iterate.step == pytest.approx(1.0 / level, rel=1e-6)
+        x, level = new, level / 1.05 if used < 0.9 * allowed else level
+    assert a or metric.name != "identity" or trials > len(found)
+
+
+def test_bregman_descent_accepts_what_only_rounding_forbids():
+    # At the solution D_f and D_h are of the order of rounding: a step is taken at once, whatever they compare to.
+    metric = METRICS["lewis"]
+    x = qb.solve(PROBLEM, rel_gap=1e-14).x
+    form = PROBLEM.form.twin()
+    found = list(itertools.islice(Bregman().iterates(PROBLEM.on(form), metric, x / (C @ x)), 40))
+    assert form.passes <= len(found) + 12

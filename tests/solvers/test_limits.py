@@ -7,12 +7,13 @@ import pytest
 
 import quartbench as qb
 from quartbench.forms.budget import Budget, SpentError
-from quartbench.solvers import Iterate, Solver, many, prepared, solvers
+from quartbench.solvers import Iterate, Solver, driver, many, prepared, solvers
 
 ROWS = np.random.default_rng(0).standard_normal((400, 60)) * np.geomspace(1e-3, 1.0, 60)
 PROBLEM = qb.Problem(qb.StackedForm(ROWS), np.random.default_rng(1).standard_normal(60))
 
-OWN = [name for name, cls in solvers().items() if not cls.peer]
+OWN = [name for name, cls in solvers().items() if not cls.peer and cls.__module__.startswith("quartbench.solvers")]
+PEERS = [name for name, cls in solvers().items() if cls.peer]
 
 
 class Lost(Solver):
@@ -37,6 +38,55 @@ def test_no_method_takes_more_passes_than_it_was_given(name, limit):
     assert result.fun < 0.0
     assert (np.diff(result.history.passes) >= 0).all()
     assert result.history.passes[-1] <= result.passes
+
+
+@pytest.mark.parametrize("limit", [2, 3, 7, 20])
+@pytest.mark.parametrize("name", PEERS)
+def test_no_peer_takes_more_passes_than_it_was_given(name, limit):
+    result = qb.solve(PROBLEM, name, rel_gap=1e-14, max_passes=limit)
+    assert result.passes <= limit
+    assert result.status == "max_passes"
+
+
+class Ticking:
+    """A clock that is a second on at every look, so that a limit of time is one of looks."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        self.now += 1.0
+        return self.now
+
+
+@pytest.mark.parametrize("name", [*OWN, *PEERS])
+def test_time_is_up_within_a_pass_in_other_peoples_code_too(name, monkeypatch):
+    # The clock is looked at before every pass, or two where a product and its adjoint are read at once.
+    monkeypatch.setattr(driver, "perf_counter", Ticking())
+    result = qb.solve(PROBLEM, name, "identity", rel_gap=1e-14, time_limit=6.0)
+    assert result.status == "time_limit"
+    assert result.passes <= 2 * 6 + 1
+
+
+def test_time_is_up_within_a_set_up_at_the_next_sweep(monkeypatch):
+    budgets = []
+
+    def watched(*limits):
+        budgets.append(Budget(*limits, Ticking()))
+        return budgets[-1]
+
+    monkeypatch.setattr(prepared, "Budget", watched)
+    result = qb.solve(PROBLEM, "homgd", "lewis", rel_gap=1e-6, time_limit=3.0)
+    assert (result.status, result.nit, result.solver) == ("time_limit", 0, "homgd")
+    assert "the set-up was not finished" in result.message
+    assert result.fun < 0.0
+    assert budgets[0][0] <= 4
+    assert result.setup_time >= 3.0
+    for result in qb.solve_many(PROBLEM.form, [PROBLEM.c, -PROBLEM.c], metric="lewis", time_limit=3.0):
+        assert (result.status, result.nit) == ("time_limit", 0)
+    # With the time that it takes, it takes what it takes.
+    assert qb.solve(PROBLEM, "homgd", "lewis", rel_gap=1e-2, time_limit=1e9).status == "converged"
+    assert budgets[-1].seconds > 1e8
 
 
 def test_a_search_that_never_ends_is_ended_by_its_passes():

@@ -52,6 +52,19 @@ def test_restarts_are_not_just_a_theoretical_construct(spectrum, accelerated):
     assert (without.history.value.min() - lower) / -lower > 1e-10
 
 
+@pytest.mark.parametrize("step", ["fixed", "armijo"])
+@pytest.mark.parametrize("active", [1, 5])
+def test_on_degenerate_rows_the_schedule_is_behind_and_adaptive_restarts_are_not(active, step):
+    gaps = {}
+    for restart in ("none", "scheduled", "adaptive"):
+        problems = [instances.degenerate(60, 20, active, seed=seed) for seed in range(5)]
+        runs = [solve(one, AccelHomGD(restart, step), "identity", certify=False, max_iter=3000) for one in problems]
+        ends = [run.history.value.min() / one.optimum for run, one in zip(runs, problems, strict=True)]
+        gaps[restart] = np.median(1.0 - np.array(ends))
+    assert gaps["scheduled"] > 20.0 * gaps["none"]
+    assert gaps["adaptive"] < 10.0 * gaps["none"]
+
+
 def test_line_searches_take_at_most_a_quarter_pass_more_than_one_an_iteration(descents, accelerated):
     for run in (descents["homgd"], *accelerated.values()):
         assert run.passes / run.nit <= 1.25

@@ -59,7 +59,7 @@ def test_nothing_is_factored_twice(made):
 
 def test_the_form_is_checked_once(monkeypatch):
     looked = []
-    monkeypatch.setattr(DenseForm, "_used_columns", lambda form: looked.append(1) or np.ones(form.dim, dtype=bool))
+    monkeypatch.setattr(DenseForm, "used_columns", lambda form: looked.append(1) or np.ones(form.dim, dtype=bool))
     ready = qb.prepare(qb.StackedForm(ROWS))
     for _ in range(3):
         ready.solve(np.ones(70))
@@ -125,7 +125,7 @@ def test_trivial_and_bad_right_hand_sides():
         with pytest.raises(ProblemError, match=message):
             ready.solve(c)
     with pytest.raises(ProblemError, match="form must be a Form"):
-        qb.prepare(ROWS)
+        qb.prepare("rows")
     with pytest.raises(ProblemError, match="metric must have dimension 70, found 3"):
         qb.prepare(form, metric=qb.Identity(3))
     with pytest.raises(ProblemError, match="needs a diagonal metric"):

@@ -10,6 +10,9 @@ from quartbench import instances, testing
 from quartbench.errors import ProblemError
 from quartbench.forms import StackedForm
 from quartbench.solvers import (
+    ABPG,
+    AGD,
+    GD,
     AccelHomGD,
     Bregman,
     HomGD,
@@ -23,7 +26,7 @@ from quartbench.solvers import (
 )
 from quartbench.solvers.registry import _registry
 
-OWN = ("gd", "bregman", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto")
+OWN = ("gd", "agd", "bregman", "abpg", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto")
 
 #: Methods that move along directions, which the second-order cone does not have.
 DIRECTED = ("homcg", "homnewton-cg")
@@ -123,12 +126,26 @@ def test_every_registered_solver_keeps_the_contract(name):
         AccelHomGD("adaptive", "fixed"),
         AccelHomGD("adaptive", "armijo", early=True),
         Bregman("quartic+quadratic"),
+        ABPG("quartic+quadratic"),
     ],
     ids=repr,
 )
 def test_every_variant_keeps_the_contract(solver):
     report = testing.check_solver(solver, rel_gap=1e-5)
     assert all(line.endswith("iterations") for line in report.values()), report
+
+
+@pytest.mark.parametrize("solver", [GD("fixed"), AGD("fixed")], ids=repr)
+def test_the_fixed_steps_of_a_ball_keep_the_contract_and_are_slow(solver):
+    report = testing.check_solver(solver, rel_gap=1e-2, max_iter=200_000)
+    assert all(line.endswith("iterations") for line in report.values()), report
+
+
+@pytest.mark.parametrize("solver", [GD, AGD])
+@pytest.mark.parametrize("radius", [0.5, float("nan"), float("inf"), "2", True])
+def test_a_ball_smaller_than_that_of_the_level_set_is_refused(solver, radius):
+    with pytest.raises(ProblemError, match="radius must be a number of at least 1"):
+        solver("fixed", radius=radius)
 
 
 def test_a_solver_of_ones_own_file_is_solved_with_listed_and_checked(mine):
@@ -314,3 +331,18 @@ class Silent(Solver):
 def test_the_checker_finds_what_is_wrong(solver, message):
     with pytest.raises(AssertionError, match=message):
         testing.check_solver(solver)
+
+
+class Overwrites(Solver):
+    """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
+
+    def iterates(self, problem, metric, start):
+        problem.form.rows[...] *= 2.0
+        yield Iterate(start, problem.homogenised_value(start))
+
+
+def test_a_solver_that_writes_to_the_rows_is_stopped_and_spoils_nothing():
+    before = PROBLEM.value(PROBLEM.solution)
+    with pytest.raises(ValueError, match="read-only"):
+        solve(PROBLEM, Overwrites(), "identity")
+    assert PROBLEM.value(PROBLEM.solution) == before

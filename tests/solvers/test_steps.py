@@ -11,7 +11,7 @@ from quartbench import instances, precondition, testing
 from quartbench.forms import StackedForm
 from quartbench.metrics import Identity
 from quartbench.solvers import starting_point
-from quartbench.solvers.bregman import _Geometry, kernel_scale
+from quartbench.solvers.geometry import Geometry, kernel_scale
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
 
 PROBLEMS = {name: problem.normalised().problem for name, problem in testing.problems(seed=1).items()}
@@ -163,24 +163,30 @@ def test_kernel_scale_at_zero():
     assert kernel_scale(0.0, 1.0) == 1.0
 
 
-@pytest.mark.parametrize("a", [0.0, 1.0])
+@pytest.mark.parametrize(("q", "a"), [(1.0, 0.0), (1.0, 1.0), (0.0, 1.0)])
+@pytest.mark.parametrize("share", [1.0, 0.7], ids=["free", "in a ball"])
 @pytest.mark.parametrize(("name", "metric"), CASES, ids=IDS)
-def test_bregman_step_minimises_its_model(name, metric, a):
+def test_bregman_step_minimises_its_model(name, metric, q, a, share):
     problem = PROBLEMS[name]
-    geometry = _Geometry(problem, metric, a)
+    geometry = Geometry(problem, metric, q, a)
     x = evaluate(problem.form, inside(problem, metric, 0))
     at, level = geometry.at(x.point), 5.0 * x.rho / metric.norm(x.point) ** 4
-    point, new = geometry.step(x, at, level)
+    point, new = geometry.step(x.gradient, at, level)
+    if share < 1.0:  # a ball that the step would leave
+        radius = share * metric.norm(point)
+        geometry = Geometry(problem, metric, q, a, radius)
+        point, new = geometry.step(x.gradient, at, level)
+        assert metric.norm(point) == pytest.approx(radius, rel=1e-12)
 
     def h(y):
-        return 0.25 * metric.norm(y) ** 4 + 0.5 * a * metric.norm(y) ** 2
+        return 0.25 * q * metric.norm(y) ** 4 + 0.5 * a * metric.norm(y) ** 2
 
     def model(y):
-        dual = (at.square + a) * at.dual
+        dual = (q * at.square + a) * at.dual
         return (x.gradient - problem.c) @ y + level * (h(y) - h(x.point) - dual @ (y - x.point))
 
     assert geometry.distance(at, new) == pytest.approx(
-        h(point) - h(x.point) - ((at.square + a) * at.dual) @ (point - x.point), rel=1e-6
+        h(point) - h(x.point) - ((q * at.square + a) * at.dual) @ (point - x.point), rel=1e-6
     )
     assert np.allclose(new.dual, metric.apply(point), rtol=1e-9, atol=1e-12)
     lowest = model(point)

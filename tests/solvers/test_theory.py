@@ -1,4 +1,4 @@
-"""Do the methods obey the theorems of the paper, with the explicit constants of ERRATA 8 and 9?"""
+"""Do the methods obey the theorems of the paper, with the explicit constants of errata 8 and 9 of the documentation?"""
 
 import math
 from itertools import islice, pairwise
@@ -12,9 +12,10 @@ from quartbench import instances, precondition
 from quartbench.cones import Orthant
 from quartbench.forms import GramForm
 from quartbench.model import Problem
-from quartbench.solvers import AccelHomGD, Bregman, HomGD, starting_point
+from quartbench.solvers import ABPG, AGD, GD, AccelHomGD, Bregman, HomGD, starting_point
 from quartbench.solvers.accel_homgd import early_length, early_stages
 from quartbench.solvers.contract import homogenised
+from quartbench.solvers.steps import level_lipschitz
 
 from .reference import algorithm_1, algorithm_2, delta, random_form
 
@@ -168,6 +169,37 @@ def test_bregman_obeys_kappa_squared_over_k(drawn, kernel):
         assert (gaps[1:] <= bounds.kappa**2 / k + ROUNDING).all()
     distance = kernel_distance(metric, problem.solution, iterates[0].point, kernel)
     assert (gaps[1:] <= 12.0 * bounds.beta**2 * distance / k / -problem.optimum + ROUNDING).all()
+
+
+@given(problems(), st.sampled_from([1.0, 2.0]))
+@settings(max_examples=25)
+def test_fixed_steps_of_a_ball_obey_the_standard_bounds(drawn, radius):
+    problem, metric = drawn
+    start, size = starting_point(problem, metric), -problem.optimum
+    lipschitz = level_lipschitz(problem, metric, radius)
+    for method, bound in (
+        (GD("fixed", radius=radius), lambda k: 1.0 / (2.0 * k)),
+        (AGD("fixed", radius=radius), lambda k: 2.0 / (k + 1.0) ** 2),
+    ):
+        iterates = list(islice(method.iterates(problem, metric, start), 200))
+        gaps = np.array([iterate.value - problem.optimum for iterate in iterates])[1:] / size
+        squared = metric.norm(iterates[0].point - problem.solution) ** 2
+        assert (gaps <= lipschitz * squared * bound(np.arange(1, 200)) / size + ROUNDING).all()
+
+
+@given(problems(), st.sampled_from(["quartic", "quartic+quadratic"]))
+@settings(max_examples=25)
+def test_accelerated_bregman_descent_obeys_the_bound_of_its_levels(drawn, kernel):
+    problem, metric = drawn
+    iterates = list(islice(ABPG(kernel).iterates(problem, metric, starting_point(problem, metric)), 100))
+    distance = kernel_distance(metric, problem.solution, iterates[0].point, kernel)
+    weight = math.inf
+    for iterate in iterates[1:]:
+        ratio = weight * iterate.step
+        theta = 1.0 if math.isinf(ratio) else (math.sqrt(ratio**2 + 4.0 * ratio) - ratio) / 2.0
+        weight = theta**2 / iterate.step
+        gap = (iterate.value - problem.optimum) / -problem.optimum
+        assert gap <= weight * distance * (1.0 + 1e-6) / -problem.optimum + ROUNDING
 
 
 def kernel_distance(metric, x, y, kernel):

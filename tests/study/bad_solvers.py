@@ -76,11 +76,11 @@ class Overwrites(Solver):
     """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
 
     def iterates(self, problem, metric, start):
-        problem.form.rows[...] *= 2.0
+        problem.form._rows[...] *= 2.0
         yield from AccelHomGD().iterates(problem, metric, start)
 
 
 class OverwritesAndRaises(Solver):
     def iterates(self, problem, metric, start):
-        problem.form.rows[0] = 0.0
+        problem.form._rows[0] = 0.0
         raise RuntimeError("no such luck")

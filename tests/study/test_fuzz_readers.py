@@ -6,13 +6,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 import scipy.io
 import scipy.sparse as sp
 
 from quartbench import ComplexForm, GramForm, GraphForm, Problem, ProblemError, StackedForm
 from quartbench.study import grid, store
-from quartbench.study.files import read_problem
+from quartbench.study.files import is_problem, read_problem
 
 FILES, BATCHES = 10_000, 5
 
@@ -56,6 +57,12 @@ def originals(folder):
         found[name] = buffer.getvalue()
     for name, matrix in {"thin.mtx": thin, "full.mtx": rows, "whole.mtx": sp.csr_matrix(np.eye(4, dtype=int))}.items():
         scipy.io.mmwrite(folder / name, matrix)
+        found[name] = (folder / name).read_bytes()
+    sp.save_npz(folder / "thin-rows.npz", thin)
+    np.savez(folder / "one-array.npz", rows=rows)
+    np.savetxt(folder / "rows.csv", rows, delimiter=",", header="a,b,c", comments="")
+    pyarrow.parquet.write_table(pyarrow.table({f"a{j}": rows[:, j] for j in range(3)}), folder / "rows.parquet")
+    for name in ("thin-rows.npz", "one-array.npz", "rows.csv", "rows.parquet"):
         found[name] = (folder / name).read_bytes()
     found["study.toml"] = STUDY.encode()
     with store.opened(folder / "results"):
@@ -116,7 +123,7 @@ def other_arrays(data, rng):
         arrays[name] = array.reshape(-1)[: rng.randrange(array.size + 1)]
     elif way == 3:
         arrays[name] = array[None]
-    elif way == 4 and array.dtype.kind != "U":
+    elif way == 4 and array.dtype.kind not in "US":
         arrays[name] = array.astype(rng.choice(["i1", "f4", "c16", "U5", "f8", "i8"]))
     elif array.dtype.kind == "U":
         arrays[name] = np.array(mutated(str(array).encode(), rng).decode("latin-1"))
@@ -142,14 +149,14 @@ def read(path, folder):
     """Read a file with the reader of its kind, and use what it gives; return whether it gave anything."""
     if path.suffix == ".toml":
         return bool(grid.cells(grid.read_study(str(path)), 1))
-    if path.suffix == ".parquet":
+    if path.name == "a.parquet":
         return len(store.read(folder)) > 0
     if path.suffix == ".json":
         return bool(store.settings(folder)["study"])
     linear = None
-    if path.suffix != ".npz":
+    if not is_problem(path):
         linear = folder / "c.npy"
-        np.save(linear, np.ones(4 if path.stem in ("thin", "whole") else 3))
+        np.save(linear, np.ones(4 if path.stem in ("thin", "whole", "thin-rows") else 3))
     problem = read_problem(path, linear)
     x = np.linspace(-1.0, 1.0, problem.dim)
     problem.form.hessian_product(x, x)
@@ -168,7 +175,7 @@ def fuzz(folder, first, count):
         name = rng.choice(sorted(files))
         ways = [mutated] + ([other_arrays, other_member] if name.endswith(".npz") else [])
         data = rng.choice(ways)(files[name], rng)
-        path = folder / "runs" / name if name.endswith(".parquet") else folder / name
+        path = folder / "runs" / name if name == "a.parquet" else folder / name
         path.write_bytes(data)
         (folder / "number").write_text(f"{number}: {name}")
         try:

@@ -118,11 +118,48 @@ def test_full_holds_all_the_others():
         assert {group.name for group in grid.read_study(name).groups} <= groups
 
 
+def test_a_study_says_what_it_left_out(tmp_path):
+    study = grid.read_study(written(tmp_path, 'notes = ["no tests with mice"]\n' + MINE))
+    assert study.notes == ("no tests with mice",)
+    for wrong in ('notes = "words"\n', "notes = [1]\n"):
+        with pytest.raises(ProblemError, match="notes"):
+            grid.read_study(written(tmp_path, wrong + MINE))
+
+
+def test_kappa_is_measured_where_a_group_asks_for_it_and_other_keys_stay(tmp_path):
+    plain = grid.cells(grid.read_study(written(tmp_path, MINE)), 2)
+    asked = grid.cells(grid.read_study(written(tmp_path, "kappa = true\n" + MINE)), 2)
+    assert not any(cell.kappa for cell in plain)
+    assert all(cell.kappa for cell in asked)
+    assert {cell.key(0) for cell in plain}.isdisjoint(cell.key(0) for cell in asked)
+    with pytest.raises(ProblemError, match="kappa must be true or false"):
+        grid.read_study(written(tmp_path, "kappa = 1\n" + MINE))
+
+
 def test_shipped_studies_leave_out_what_is_not_installed(tmp_path):
     text = MINE.replace('"homgd"', '"homgd", "not-here"')
     study = grid.reading._study(Path(written(tmp_path, text)), lenient=True)
-    assert study.notes == ("not-here is not installed",)
+    assert study.notes == ("left out, as pip install 'quartbench[peers]' is needed: not-here",)
     assert len(study.groups[0].solvers) == 2
+
+
+WITHOUT_PEERS = """
+import sys
+sys.modules["greenlet"] = sys.modules["clarabel"] = None
+from quartbench.cli import main
+main(sys.argv[1:], standalone_mode=False)
+"""
+
+
+@pytest.mark.parametrize("study", ["peers", "full"])
+def test_a_comparison_with_peers_needs_some(run_python, tmp_path, study):
+    # It ran for nine minutes without one.
+    with pytest.raises(AssertionError, match=r"not here \(scipy-lbfgs, .*: pip install 'quartbench\[peers\]'"):
+        run_python(WITHOUT_PEERS, "compare", "--study", study, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    quick = "from quartbench.study import grid; print(*grid.read_study('quick').notes)"
+    script = WITHOUT_PEERS.replace("main(sys.argv[1:], standalone_mode=False)", quick)
+    assert "quartbench[peers]' is needed: scipy-lbfgs" in run_python(script)
 
 
 # Keys -----------------------------------------------------------------------------------------------------------------

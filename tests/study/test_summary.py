@@ -129,3 +129,20 @@ def test_failures_are_counted_by_cause():
     bad = {"status": "failed", "message": "no"}
     runs = frame(run("a", [1.0], **bad), run("a", [1.0], **bad), run("b", [1.0]), run("c", [1.0], status="timeout"))
     assert [(row.solver, row.runs) for row in summary.failures(runs).itertuples()] == [("a", 2), ("c", 1)]
+
+
+def test_wins_ties_and_losses_are_counted_with_the_noise():
+    ratios = pandas.Series([2.0, 1.3, 1.1, 1.0, 0.9, 0.8, 0.5, math.inf, 0.0])
+    assert summary.tally(ratios, 0.0) == (4, 1, 4)
+    assert summary.tally(ratios, 0.2) == (3, 3, 3)
+    assert str(summary.tally(pandas.Series([2.0, 1.0]), 0.1)) == "1 win, 1 tie, 0 losses"
+
+
+def test_noise_is_the_median_spread_of_repeats():
+    rows = [
+        run("a", [1.0], repeat=repeat, solve_seconds=seconds - 1.0, instance=name)
+        for name, times in {"one": (1.0, 1.5, 1.2), "two": (1.0, 1.1), "three": (4.0,)}.items()
+        for repeat, seconds in enumerate(times)
+    ]
+    assert costs.noise(frame(*rows)) == pytest.approx(0.3)
+    assert costs.noise(frame(rows[-1])) == 0.0

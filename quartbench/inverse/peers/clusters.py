@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from quartbench.errors import ProblemError
 from quartbench.inverse.contract import Iterate, Method, register
-from quartbench.inverse.misfits import At, MatrixMisfit
+from quartbench.inverse.misfits import At, require_factors
 from quartbench.kernels import coordinates
 
 #: Between which bounds a step of Barzilai and Borwein stays, relative to the first.
@@ -15,13 +14,6 @@ SHORTEST, LONGEST = 1e-6, 1e6
 
 #: Values that a step may not exceed: the largest of so many, and the share of its slope that it must fall by.
 REMEMBERED, ARMIJO = 10, 1e-4
-
-
-def _require(problem, name: str) -> MatrixMisfit:
-    lower = problem.cone.lower_bounds(problem.dim)
-    if not isinstance(problem.misfit, MatrixMisfit) or lower is None or lower.any():
-        raise ProblemError(f"{name} needs a matrix M and the cone Orthant(), found {problem!r}")
-    return problem.misfit
 
 
 @register("symhals")
@@ -57,7 +49,7 @@ class SymHALS(Method):
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""
-        _require(problem, self.name)
+        require_factors(problem, self.name)
 
     def iterates(self, problem, metric, start):
         """Yield X₀, X₁, …; two passes each, and one for the F that the driver judges by, which is not counted."""
@@ -102,7 +94,7 @@ class ExactCD(Method):
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""
-        _require(problem, self.name)
+        require_factors(problem, self.name)
 
     def iterates(self, problem, metric, start):
         """Yield X₀, X₁, …; one pass each, and one for the F that the driver judges by, which is not counted."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
+from quartbench.forms.budget import SpentError
 from quartbench.solvers.contract import Solver
 from quartbench.solvers.registry import register
 
@@ -82,8 +83,7 @@ class Clarabel(Solver):
         objective.plain.read(1)
         tolerance = self.tolerance
         while tolerance >= FINEST:
-            found = _solved(program, tolerance)
-            objective.plain.read(2 * found.iterations)
+            found = _solved(program, tolerance, objective.plain.read)
             z = np.array(found.x[: problem.dim])
             if np.isfinite(z).all():
                 yield objective.iterate(z, objective.value(z))
@@ -102,7 +102,8 @@ class Program(NamedTuple):
     cones: list[Any]
 
 
-def _solved(program: Program, tolerance: float) -> clarabel.DefaultSolution:
+def _solved(program: Program, tolerance: float, read: Callable[[int], None]) -> clarabel.DefaultSolution:
+    """Return what Clarabel finds; ``read`` counts the passes of each step, and may end the solve."""
     import clarabel
 
     settings = clarabel.DefaultSettings()
@@ -110,26 +111,41 @@ def _solved(program: Program, tolerance: float) -> clarabel.DefaultSolution:
     settings.max_threads = numba.get_num_threads()  # as many as the kernels have
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
     solver = clarabel.DefaultSolver(*program, settings)
-    with _interruptible(solver):
-        return solver.solve()
+    taken, spent = 0, None
+
+    def step(info: clarabel.DefaultInfo) -> bool:
+        nonlocal taken, spent
+        try:
+            read(2 * (info.iterations - taken))
+            taken = info.iterations
+        except SpentError as error:
+            spent = error
+        return spent is not None
+
+    with _interruptible(solver, step):
+        found = solver.solve()
+    if spent is not None:
+        raise spent
+    read(2 * (found.iterations - taken))
+    return found
 
 
 @contextmanager
-def _interruptible(solver: clarabel.DefaultSolver) -> Iterator[None]:
-    """Let Ctrl-C end a solve after the step under way, and raise when it has ended.
+def _interruptible(solver: clarabel.DefaultSolver, step: Callable[[clarabel.DefaultInfo], bool]) -> Iterator[None]:
+    """Call ``step`` after every step, which ends the solve where it says so; let Ctrl-C end it too, and raise then.
 
     Clarabel prints and forgets an exception in a callback of its own, so that the handler may only leave a note.
     """
-    if threading.current_thread() is not threading.main_thread():  # Ctrl-C does not come here, nor may handlers be set
-        yield
-        return
     interrupted = False
 
     def note(*_: object) -> None:
         nonlocal interrupted
         interrupted = True
 
-    solver.set_termination_callback(lambda info: interrupted)
+    solver.set_termination_callback(lambda info: step(info) or interrupted)
+    if threading.current_thread() is not threading.main_thread():  # Ctrl-C does not come here, nor may handlers be set
+        yield
+        return
     before = signal.signal(signal.SIGINT, note)
     try:
         yield

@@ -103,7 +103,7 @@ def read_methods(
         given = {key: value for key, value in table.items() if key != "method"}
         spec = table["method"]
         if missed is not None and spec not in known:
-            missed.append(f"{spec} is not installed")
+            missed.append(spec)
             continue
         found.append(_inverse_method(spec, given, where) if recoveries else _method(spec, given, where, folder))
     return tuple(dict.fromkeys(found))

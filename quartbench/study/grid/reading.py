@@ -26,7 +26,7 @@ from .records import GRACE, Group, Study
 SHIPPED = Path(__file__).parents[1] / "studies"
 
 #: Defaults for its groups that the top of a study may set.
-LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds")
+LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds", "kappa")
 
 
 def shipped() -> dict[str, str]:
@@ -59,8 +59,9 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
-    _known(found, ("name", "about", "grace", "include", "group", *LIMITS), where)
-    groups, notes = [], {}
+    _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", *LIMITS), where)
+    groups, missed = [], []
+    notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
     for other in _list(found.get("include", []), f"{where}: include"):
         included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
         groups += included.groups
@@ -71,14 +72,19 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         if not isinstance(table, dict):
             raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
         here = f"{where}, group {table.get('name', number)!r}"
-        missed: list[str] = []
         try:
             group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
         except ProblemError as error:  # an unknown name, say, knows nothing of files
             raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
-        notes |= dict.fromkeys(missed)
         if group.solvers:
             groups.append(group)
+    if "needs" in found and not any(method.peer for group in groups for method in group.solvers):
+        raise ProblemError(
+            f"{where} compares with methods that are not here ({', '.join(dict.fromkeys(missed))}): "
+            f"pip install 'quartbench[{read_text(found['needs'], f'{where}: needs')}]'"
+        )
+    if missed:
+        notes[f"left out, as pip install 'quartbench[peers]' is needed: {', '.join(dict.fromkeys(missed))}"] = None
     if not groups:
         raise ProblemError(f"{where} has no groups: it needs at least one [[group]] or include")
     grace = read_positive(found.get("grace", GRACE), f"{where}: grace")
@@ -117,8 +123,9 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
             given[name] = read_whole(table[name], f"{where}: {name}", 1)
     if "time_limit" in table:
         given["time_limit"] = read_positive(table["time_limit"], f"{where}: time_limit")
-    if not isinstance(given.get("bounds", False), bool):
-        raise ProblemError(f"{where}: bounds must be true or false, found {given['bounds']!r}")
+    for name in ("bounds", "kappa"):
+        if not isinstance(given.get(name, False), bool):
+            raise ProblemError(f"{where}: {name} must be true or false, found {given[name]!r}")
     return Group(**given)
 
 

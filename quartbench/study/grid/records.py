@@ -91,6 +91,7 @@ class Group:
     time_limit: float = 60.0
     repeats: int = 3
     bounds: bool = False
+    kappa: bool = False
 
     @property
     def inverse(self) -> bool:
@@ -124,6 +125,7 @@ class Cell:
     threads: int
     repeats: int
     bounds: bool
+    kappa: bool = False
 
     @property
     def problem(self) -> tuple[str, str, int]:
@@ -157,6 +159,8 @@ class Cell:
             "bounds": self.bounds,
             "repeat": repeat,
         }
+        if self.kappa:  # came later: the keys of runs without it stay what they were
+            depends["kappa"] = True
         return digest(json.dumps(depends, sort_keys=True))
 
 
@@ -181,6 +185,7 @@ def cells(study: Study, threads: int) -> list[Cell]:
                 threads=threads,
                 repeats=group.repeats,
                 bounds=group.bounds,
+                kappa=group.kappa,
             )
             found.setdefault(cell.key(0), cell)
     order = {problem: number for number, problem in enumerate(dict.fromkeys(c.problem for c in found.values()))}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +34,27 @@ FIXED = {
     "accel-homgd · identity": (5, 0),
     "accel-homgd restart=scheduled · identity": (1, 0),
     "accel-homgd restart=none · identity": (3, 1),
+    "accel-homgd step=fixed · identity": (5, 1),
+    "accel-homgd restart=scheduled step=fixed · identity": (1, 1),
+    "accel-homgd restart=none step=fixed · identity": (3, 2),
     "accel-homgd · uniform": (1, 1),
     "accel-homgd · lewis": (3, 0),
-    "bregman · identity": (6, 2),
+    "gd step=fixed · identity": (6, 3),
+    "bregman · identity": (2, 0),
+    "bregman step=fixed · identity": (2, 2),
+    "bregman kernel=quartic+quadratic · identity": (4, 1),
+    "bregman kernel=quartic+quadratic step=fixed · identity": (4, 2),
+    "abpg · identity": (1, 2),
+    "bregman · uniform": (0, 0),
+    "bregman · lewis": (0, 1),
+    "bregman step=fixed · uniform": (0, 2),
+    "bregman step=fixed · lewis": (0, 3),
+    "bregman kernel=quartic+quadratic · uniform": (3, 0),
+    "bregman kernel=quartic+quadratic · lewis": (3, 1),
+    "bregman kernel=quartic+quadratic step=fixed · uniform": (3, 2),
+    "bregman kernel=quartic+quadratic step=fixed · lewis": (3, 3),
+    "abpg · uniform": (5, 0),
+    "abpg · lewis": (5, 1),
     "auto": (1, 0),
     "accel-homgd": (0, 0),
     "homcg": (2, 0),
@@ -67,6 +86,8 @@ FIXED = {
     "dc accuracy=0.1": (1, 0),
     "dc accuracy=0.01": (0, 0),
     "dc accuracy=0.001": (2, 1),
+    "clarabel tolerance=1e-11": (6, 1),
+    "clarabel tolerance=1e-07": (6, 2),
     "quartbench kernels": (0, 0),
     "the same as one writes it first": (1, 0),
     "the same, tuned": (4, 0),
@@ -78,6 +99,9 @@ PAPER_INK, PAPER_GRID, PAPER_SOFT = "#1c1f23", "#dde1e6", "#5b6470"
 
 #: Inches of a panel: three fit a wide page, one fits a phone.
 WIDTH, HEIGHT = 3.5, 2.75
+
+#: Characters of a line in the name of a row.
+LABEL = 30
 
 MARKERS = "os^Dv<>P"
 
@@ -168,13 +192,23 @@ def _settings() -> dict:
     }
 
 
+def _labels(panel: Panel) -> list[str]:
+    """Return the names of the rows of a panel, broken where they would leave no room for what is drawn."""
+    return [textwrap.fill(name, LABEL) for name in panel.rows or ()]
+
+
 def _height(panel: Panel) -> float:
-    return max(HEIGHT, 0.9 + 0.2 * len(panel.rows)) if panel.rows else HEIGHT
+    lines = sum(1 + label.count("\n") for label in _labels(panel))
+    return max(HEIGHT, 0.9 + 0.2 * lines)
+
+
+def _widest(labels: list[str]) -> int:
+    return max((len(line) for label in labels for line in label.split("\n")), default=0)
 
 
 def _place(panel: Panel) -> tuple[float, float, float, float]:
     """Return where the axes lie in a panel of its own: left, bottom, width, height as fractions."""
-    left = 0.58 if panel.rows is None else 0.2 + 0.062 * max(map(len, panel.rows), default=0)
+    left = 0.58 if panel.rows is None else 0.2 + 0.062 * _widest(_labels(panel))
     below, above, right = 0.45, 0.28 if panel.title else 0.12, 0.12
     height = _height(panel)
     return left / WIDTH, below / height, 1.0 - (left + right) / WIDTH, 1.0 - (below + above) / height
@@ -194,7 +228,7 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
         for artist in _artists(axis, series, known[series.name]):
             artist.set_gid(f"contender/{slug(series.name)}/{number}")
     if panel.rows is not None:
-        axis.set_yticks(range(len(panel.rows)), panel.rows)
+        axis.set_yticks(range(len(panel.rows)), _labels(panel))
         axis.set_ylim(len(panel.rows) - 0.5, -0.5)
         axis.axvline(0.0, color=PAPER_SOFT, linewidth=0.8, zorder=1)
     for log, its in ((panel.xlog, axis.xaxis), (panel.ylog, axis.yaxis)):
@@ -262,6 +296,7 @@ def _for_page(text: str, prefix: str, label: str) -> str:
     text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"-?\d+\.\d{2,}", _rounded, tag.group()), text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r"σ_(min|max)([^<]*)", r'σ<tspan dy="2" font-size="75%">\1</tspan><tspan dy="-2">\2</tspan>', text)
     text = text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     return re.sub(r"\n\s*", "\n", text).strip()
 

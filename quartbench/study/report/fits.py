@@ -46,6 +46,17 @@ def power_law(x: np.ndarray, y: np.ndarray) -> PowerLaw | None:
     return PowerLaw(exponent, exponent - width, exponent + width, float(np.exp(intercept)), len(u))
 
 
+def interval(values: np.ndarray) -> tuple[float, float, float]:
+    """Return the mean of two values or more, and the ends of Student's confidence interval of it."""
+    from scipy.stats import t
+
+    values = np.asarray(values, dtype=float)
+    middle = float(values.mean())
+    error = float(values.std(ddof=1) / np.sqrt(len(values)))
+    width = float(t.ppf(0.5 + CONFIDENCE / 2, len(values) - 1)) * error
+    return middle, middle - width, middle + width
+
+
 def median_and_band(costs: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the median, least and largest cost over seeds (rows) at each gap (columns).
 

@@ -17,11 +17,11 @@ import pandas as pd
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store, summary
 
-from . import applications, draw, tables
+from . import applications, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import PAPER, Figure, figures
+from .figures import CURVES, PAPER, Figure, figures
 from .growth import SCALING
-from .words import ranges, short, slug
+from .words import ranges, short, slug, typeset
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -118,10 +118,10 @@ class Content:
         if (peers.method == "auto").any() and peers.peer.any():
             ratios = summary.peers(peers).wall_ratio.dropna()
             if len(ratios):
+                tally, mean = summary.tally(ratios, costs.noise(self.runs)), short(summary.geometric_mean(ratios))
                 found.append(
-                    f"Against the best bare peer, auto with its certificate is faster on {int((ratios > 1).sum())} of "
-                    f"{len(ratios)} instances and gaps, {short(summary.geometric_mean(ratios))} times in the geometric "
-                    "mean."
+                    f"Against the best bare peer of {peers[peers.peer].method.nunique()}, auto with its certificate "
+                    f"has {tally} on {len(ratios)} instances and gaps: {mean} times as fast in the geometric mean."
                 )
         broken = int(self.every.status.isin(costs.BROKEN).sum())
         failed = self.runs.status.isin(costs.BROKEN)
@@ -133,7 +133,7 @@ class Content:
         recoveries = costs.recoveries(self.every)
         if len(recoveries):
             found.append(
-                f"{len(recoveries)} of the runs recover signals, points or clusters from data; section 6 says how well."
+                f"{len(recoveries)} of the runs recover signals, points or clusters from data: see Applications."
             )
         return found
 
@@ -164,7 +164,13 @@ class Content:
             lstrip_blocks=True,
             undefined=jinja2.StrictUndefined,
         )
-        environment.filters |= {"slug": slug, "short": short, "rows_of": self._rows_of, "plain": _plain}
+        environment.filters |= {
+            "slug": slug,
+            "short": short,
+            "rows_of": self._rows_of,
+            "plain": _plain,
+            "typeset": typeset,
+        }
         return environment
 
     def _rows_of(self, keys: list[str]) -> str:
@@ -180,13 +186,18 @@ class Content:
             "about": self.about,
             "system": system,
             "config": json.dumps(self.about["config"], indent=2, ensure_ascii=False),
-            "claims": self.claims,
+            "claims": [pair for pair in self.claims if pair[1].verdict != OPEN or pair[1].keys],
+            "unmeasured": [claim for claim, found in self.claims if found.verdict == OPEN and not found.keys],
             "verdicts": [(word, slug(word)) for word in (HOLDS, ONLY, FAILS, OPEN)],
             "winner_table": tables.winner_table(self.winners, self.noise),
             "paper_figures": [by_name[name] for name in PAPER if name in by_name],
             "missing_figures": [name for name in PAPER if name not in by_name],
+            "rate_figure": by_name.get(rates.GROUP),
+            "rate_table": tables.rate_table(self.runs),
+            "kappa_table": tables.kappa_table(self.runs),
             "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
             "growth_table": tables.growth_table(self.runs),
+            "curves": [shown for name, shown in by_name.items() if name.startswith(CURVES)],
             "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],
             "comparison_tables": _present(
                 tables.peer_table(self.runs),

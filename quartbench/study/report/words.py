@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+from markupsafe import Markup, escape
+
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -30,6 +32,18 @@ def gap_words(value: float, digits: int = 1) -> str:
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     power = f"10{str(int(exponent)).translate(RAISED)}" if int(exponent) else "1"
     return power if float(mantissa) == 1.0 else f"{mantissa}·{power}" if int(exponent) else mantissa
+
+
+def signed(text: str) -> str:
+    """Return numbers with the minus sign of mathematics in place of hyphens."""
+    return re.sub(r"-(?=\d)", "−", text)
+
+
+def typeset(text: object) -> Markup:
+    """Return a text for HTML in which a^{b} is raised and σ_min lowered, as print has them."""
+    safe = str(escape(text))
+    safe = re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", safe)
+    return Markup(re.sub(r"(?<=[σLμ])_(min|max)\b", r"<sub>\1</sub>", safe))
 
 
 def slug(name: str) -> str:

@@ -1,50 +1,17 @@
 """The page in a browser: no error, its figures show, its tables sort and filter, its legends toggle, it prints."""
 
 import base64
-import os
 import re
-import shutil
-from contextlib import contextmanager
 
 import pytest
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-DRIVER = shutil.which("chromedriver")
-
-
-@contextmanager
-def opened():
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-dev-shm-usage",
-        "--window-size=1280,1000",
-    ):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    try:
-        yield driver
-    finally:
-        driver.quit()
+from tests.browser import opened
 
 
 @pytest.fixture(scope="module")
 def page(report):
     """Return a browser with the page open, one for all tests; each leaves the page as it found it."""
-    if BROWSER is None or DRIVER is None:
-        missing = "chromium" if BROWSER is None else "chromedriver"
-        reason = f"no {missing} here (Debian: apt-get install chromium chromium-driver)"
-        if os.environ.get("CI"):
-            pytest.fail(f"CI is set, so the page must be tested: {reason}")
-        pytest.skip(reason)
-    with opened() as driver:
-        driver.get(report.page.as_uri())
+    with opened(report.page) as driver:
         yield driver
 
 
@@ -111,6 +78,7 @@ def test_words_filter_a_table(page):
 
 def shown(page, name):
     script = """return [...document.querySelectorAll(`[data-contender~="${arguments[0]}"]`)]
+        .filter(element => !element.closest('#every-run')) // the record always has all runs
         .filter(element => getComputedStyle(element).display !== 'none').length"""
     return page.execute_script(script, name)
 
@@ -136,6 +104,25 @@ def test_the_runs_of_a_claim_open_in_the_record(page, report):
     click(page, f"#claim-{claim.name} button.runs")
     assert sorted(texts(page, "runs", 0)) == sorted(found.keys)
     write_into(page, '[data-table="runs"] input', "")
+
+
+def test_a_number_of_runs_opens_as_many_rows_whatever_the_legend_hides(page, report):
+    claim, found = next((c, f) for c, f in report.claims if c.name == "preconditioning" and f.keys)
+    click(page, '#figure-2b [data-toggle="homgd-uniform"]')
+    click(page, f"#claim-{claim.name} button.runs")
+    assert sorted(texts(page, "runs", 0)) == sorted(found.keys)
+    click(page, "#hidden-note button")
+    write_into(page, '[data-table="runs"] input', "")
+
+
+def test_evidence_and_words_are_open_on_paper_and_closed_again(page):
+    script = """const count = () => document.querySelectorAll('#claims details[open], header details[open]').length;
+        const all = document.querySelectorAll('#claims details, header details').length;
+        const before = count(); dispatchEvent(new Event('beforeprint'));
+        const during = count(); dispatchEvent(new Event('afterprint'));
+        return [all, before, during, count()]"""
+    every, before, during, after = page.execute_script(script)
+    assert during == every > before == after
 
 
 def test_claims_are_shown_by_verdict(page):

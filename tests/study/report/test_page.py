@@ -14,13 +14,25 @@ from quartbench.cli import main
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store
 from quartbench.study.report import draw, write
+from quartbench.study.report.claims import OPEN
 from quartbench.study.report.figures import figures
 from quartbench.study.report.page import _plain
+from quartbench.study.report.words import typeset
 
 from ..frames import frame, run, trivial
 
-SECTIONS = ["verdict", "claims", "figures", "scaling", "comparison", "kernel-speed", "record"]
-FIGURES = ["figure-1b", "figure-2b", "scaling-m", "profiles", "ratios", "kernels"]
+SECTIONS = [
+    "verdict",
+    "claims",
+    "figures",
+    "theorem-rates",
+    "scaling",
+    "comparison",
+    "applications",
+    "kernel-speed",
+    "record",
+]
+FIGURES = ["figure-1b", "figure-2b", "curves-catalogue", "scaling-m", "profiles", "ratios", "kernels"]
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +73,40 @@ def elements(page):
 def test_sections_come_in_order(page):
     places = [page.index(f'<section id="{name}">') for name in SECTIONS]
     assert places == sorted(places)
+
+
+def test_a_stranger_is_told_the_problem_and_the_words_before_anything_else(page):
+    header = page[page.index("<header>") : page.index("</header>")]
+    assert header.count("<math") >= 3
+    for word in ("pass", "gap", "κ", "metric", "γ", "peer", "noise floor"):
+        assert f"<dt>{word}</dt>" in header
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_begins_with_its_question(page, section):
+    start = page.index(f'<section id="{section}">')
+    question = page[start:].split("</h2>")[1]
+    assert re.match(r'\s*<p class="question">[^<]*\?</p>', question)
+
+
+def test_no_formula_is_left_as_it_is_typed(page):
+    shown = re.sub(r"<(style|script|pre|code)\b.*?</\1>", "", page, flags=re.S)
+    shown = re.sub(r"<[^>]*>", "", shown)  # attributes are for machines
+    assert "^{" not in shown
+    assert "σ_min" not in shown
+
+
+def test_formulas_are_raised_and_lowered_and_everything_else_is_escaped():
+    assert typeset("δ^{−1/2} & σ_min <x_min>") == "δ<sup>−1/2</sup> &amp; σ<sub>min</sub> &lt;x_min&gt;"
+
+
+def test_claims_without_runs_are_folded_away(page, report):
+    listed = page[page.index('<ol class="claims">') : page.index("</ol>")]
+    folded = page[page.index('<details class="unmeasured">') :].split("</details>")[0]
+    for claim, found in report.claims:
+        name = f'id="claim-{claim.name}"'
+        assert (name in listed) == (found.verdict != OPEN or bool(found.keys))
+    assert folded.count("<li>") == sum(found.verdict == OPEN and not found.keys for _, found in report.claims)
 
 
 def test_page_needs_nothing_from_outside(elements):
@@ -148,7 +194,7 @@ def test_summary_says_the_same(report):
         assert sentence in text
     for claim, found in report.claims:
         assert claim.sentence in text
-        assert f"**{found.verdict}**" in text
+        assert f"**{found.verdict}**" in text or (found.verdict == OPEN and not found.keys)
     tables = [line.count("|") for line in text.splitlines() if line.startswith("| ")]
     assert min(tables) >= 4
 

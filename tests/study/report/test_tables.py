@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quartbench.study.report.tables import break_even, leaders, winners
+from quartbench.study.report.tables import break_even, kappa_table, leaders, winners
 
 from ..frames import frame, run
 
@@ -37,3 +37,22 @@ def test_a_lead_within_the_noise_is_a_tie():
 def test_who_is_alone_leads_nobody():
     (alone,) = winners(frame(run()))
     assert (alone.second, alone.lead(0.1)) == ("", "")
+
+
+def test_kappa_stands_beside_its_bounds():
+    rows = [
+        run(metric="uniform", kappa_measured=2.0, kappa_bound=3.0, coherence=0.8),  # √(mγ) = 4
+        run(metric="lewis", kappa_measured=1.0, kappa_bound=3.2),  # √n = √10
+        run(metric="identity", kappa_measured=40.0, coherence=0.8, arguments={"cond": 10.0}),  # 100·4
+        run(metric="identity", kappa_measured=2.0, generator="planted_partition", instance="z", r=4),
+    ]
+    table = kappa_table(frame(*rows))
+    shares = {(row[0].text, row[1].text): row[5].value for row in table.rows}
+    assert shares == {
+        ("spectrum 20×10", "uniform"): 0.5,
+        ("spectrum 20×10", "lewis"): pytest.approx(10**-0.5),
+        ("spectrum 20×10", "identity"): pytest.approx(0.1),
+        ("z", "identity"): 1.0,
+    }
+    assert table.rows[0][2].keys
+    assert kappa_table(frame(run(kappa_bound=2.0))) is None

@@ -10,12 +10,29 @@ import numpy as np
 import pandas as pd
 
 from quartbench.study import costs
+from quartbench.study.report.rates import GROUP
 from quartbench.study.report.words import gap_words, short
 
 from .base import FAILS, HOLDS, ONLY, Finding
 
 #: Two costs within this factor are called similar; beyond it one is significantly better.
 SIMILAR = 1.25
+
+#: The groups of runs that redraw Figure 1, by what is on them.
+FIGURE_1 = {"well-conditioned rows (1a)": "figure-1a", "ill-conditioned rows (1b)": "figure-1b"}
+
+#: The group of runs with fixed steps, in a metric in which also those of gradients on f arrive.
+FIXED = "fixed-steps"
+
+#: Kinds of rows on which restarts are judged, by the groups of their runs.
+KINDS = {
+    **{f"generic, {label}": group for label, group in FIGURE_1.items()},
+    "generic, preconditioned rows": FIXED,
+    "degenerate rows": GROUP,
+}
+
+#: The rules for the step, by their name in words.
+STEPS = {"Armijo's rule": "armijo", "fixed steps": "fixed"}
 
 
 def pick(
@@ -74,7 +91,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, unit: str = "iterations")
 
 def split(cases: dict[str, bool]) -> tuple[str, str]:
     """Return the verdict over several cases, and the condition under which the claim holds: the shorter list."""
-    true, false = ([name for name, holds in cases.items() if holds is wanted] for wanted in (True, False))
+    true, false = ([name for name, holds in cases.items() if bool(holds) is wanted] for wanted in (True, False))
     if not false:
         return HOLDS, ""
     if not true:

@@ -3,7 +3,8 @@
 from .applications import cluster_table, fit_table, metric_table, outcome_table, price_table
 from .cells import Cell, Table, seconds
 from .comparison import cost_table, pair_table, peer_table
-from .growth import growth_table
+from .conditioning import kappa_table
+from .growth import growth_table, rate_table
 from .kernels import kernel_table
 from .payoff import BreakEven, break_even, break_even_table
 from .record import claim_frame, failure_table, run_table
@@ -22,6 +23,7 @@ __all__ = [
     "failure_table",
     "fit_table",
     "growth_table",
+    "kappa_table",
     "kernel_table",
     "leaders",
     "metric_table",
@@ -29,6 +31,7 @@ __all__ = [
     "pair_table",
     "peer_table",
     "price_table",
+    "rate_table",
     "run_table",
     "seconds",
     "winner_table",

@@ -38,12 +38,12 @@ class Winner(NamedTuple):
 
 
 def winners(runs: pd.DataFrame) -> list[Winner]:
-    """Return who wins on every instance outside the scaling groups, at the tightest gap that more than one reached.
+    """Return who wins on every instance of the groups that are races, at the tightest gap that more than one reached.
 
     Times are medians over seeds of medians over repeats.
     """
     found = []
-    part = runs[~runs.group.str.startswith("scaling-")].sort_values("group", kind="stable")
+    part = costs.races(runs).sort_values("group", kind="stable")
     for (group, instance), here in part.groupby(["group", "instance"], sort=False):
         asked = float(here.rel_gap.min())
         for gap in (asked, *(one for one in costs.LADDER[::-1] if one > asked * (1.0 + 1e-9))):

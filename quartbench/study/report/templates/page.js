@@ -15,7 +15,7 @@
 
   // Legends: one click hides a contender in every figure and table.
   const hidden = new Set();
-  const marked = all("[data-contender]");
+  const marked = all("[data-contender]").filter((item) => !item.closest("#every-run"));
   const note = document.getElementById("hidden-note");
   const show = () => {
     marked.forEach((item) => item.classList.toggle("off", item.dataset.contender.split(" ").some((name) => hidden.has(name))));
@@ -28,7 +28,7 @@
     if (!hidden.delete(name)) hidden.add(name);
     show();
   }));
-  note.querySelector("button").addEventListener("click", () => { hidden.clear(); show(); });
+  note?.querySelector("button").addEventListener("click", () => { hidden.clear(); show(); });
 
   // Claims by verdict.
   all(".verdict-filter button").forEach((button) => button.addEventListener("click", () => {
@@ -77,6 +77,13 @@
     narrow(box, (row) => wanted.has(Number(row.dataset.place)), "; type a filter, or clear it, to see the others");
     record.scrollIntoView();
   }));
+  // On paper nothing can be opened: evidence and words are; the record and the configuration stay in the files.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = all("details:not([open])").filter((item) => item.closest("#claims, header"));
+    opened.forEach((item) => { item.open = true; });
+  });
+  addEventListener("afterprint", () => { opened.forEach((item) => { item.open = false; }); });
   const aim = () => { if (location.hash.startsWith("#run-")) { record.open = true; document.getElementById(location.hash.slice(1))?.scrollIntoView(); } };
   addEventListener("hashchange", aim);
   aim();

@@ -8,7 +8,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
-from quartbench.study.market import read_market
+from quartbench.model.market import read_market
 
 RNG = np.random.default_rng(0)
 SQUARE = RNG.standard_normal((5, 5))

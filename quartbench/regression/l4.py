@@ -1,0 +1,332 @@
+"""min ‖Ax − b‖₄, certified: with rows (aᵢ, rᵢ) and c = e it is the homogenised problem min ρ(y) on ⟨e,y⟩ = 1.
+
+r is what the least-squares fit leaves, so that rows are not nearly dependent however good the fit, and the start, the
+point of least norm, is that fit. What is proved of f* bounds the least norm: f* = −(3/4^{4/3})ρ*^{−1/3}.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.optimize import OptimizeResult
+
+from quartbench import views
+from quartbench.errors import ProblemError, any_array, real_array, whole_number
+from quartbench.forms import StackedForm
+from quartbench.linalg.known import U
+from quartbench.metrics import Cholesky
+from quartbench.model import Problem
+from quartbench.solvers import History, Result, solve
+from quartbench.solvers.contract import HOMOGENISED
+
+from .least_squares import Dependent, Fit, independent, least_squares
+
+#: Residuals up to so many times what rounding may leave of coefficients that are numbers are those of an exact fit.
+EXACT = 8.0
+
+#: The share of the gap asked for that rounding of residuals may take before they are computed in twice the precision.
+SHARE = 0.1
+
+
+#: Entries up to which sparse rows are made dense: that costs nothing, and columns that are dependent can be found.
+DENSE = 1_000_000
+
+
+class Regression(OptimizeResult):
+    """What :func:`l4_regression` returns, as a :class:`scipy.optimize.OptimizeResult`.
+
+    Attributes
+    ----------
+    x : array of shape (n,)
+        The coefficients.
+    fun : float
+        At least ‖Ax − b‖₄ (with weights and groups, as asked for), roundings included.
+    lower_bound : float
+        Proved: no coefficients have a smaller norm. Where columns are dependent to rounding, which the message says,
+        none of those that are zero for the columns left out.
+    gap : float
+        (fun − lower_bound)/fun. Where the fit is exact to rounding there are no digits to compare: it is 1, or 0 where
+        nothing is left at all.
+    residual : array of shape (m,)
+        b − Ax, as computed.
+    start : array of shape (n,)
+        The least-squares fit that it started from.
+    status, success, message, nit, passes, setup_time, solve_time, history
+        As in :class:`quartbench.Result`, of the homogenised problem; the status ``exact`` is that of an exact fit.
+
+    Examples
+    --------
+    >>> fit = qb.l4_regression([[1.0], [1.0]], [0.0, 1.0])
+    >>> round(float(fit.x[0]), 8), fit.residual.round(8)
+    (0.5, array([-0.5,  0.5]))
+    """
+
+    x: np.ndarray
+    fun: float
+    lower_bound: float
+    gap: float
+    residual: np.ndarray
+    start: np.ndarray
+    status: str
+    success: bool
+    message: str
+    nit: int
+    passes: int
+    setup_time: float
+    solve_time: float
+    history: History | None
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "status": f"{self.status}: {self.message}",
+            "‖Ax − b‖₄": f"{self.fun:.12g}",
+            "certified": f"no x has less than {self.lower_bound:.12g}, relative gap {self.gap:.2e}",
+            "x": views.numbers(self.x),
+            "largest residual": f"{np.abs(self.residual).max():.6g}",
+        }
+        return views.fact_page("ℓ4 regression", facts)
+
+
+def l4_regression(
+    A: Any,
+    b: Any,
+    weights: Any = None,
+    groups: Any = None,
+    rel_gap: float = 1e-8,
+    max_iter: int | None = 1000,
+    time_limit: float | None = None,
+) -> Regression:
+    """Minimise ‖Ax − b‖₄, the fit in which large residuals count most, to a certified relative gap.
+
+    Between least squares and the minimax fit: the largest residual is at most m^{1/4} times that of the minimax fit,
+    and the fit is unique, smooth in the data and quick to find. For heavy tails and outliers it is the wrong norm.
+
+    Parameters
+    ----------
+    A : array of shape (m, n), scipy.sparse matrix or DataFrame
+        Where dense columns are dependent to rounding, x is the shortest of the minimisers.
+    b : array of shape (m,)
+    weights : array of shape (m,), optional
+        Nonnegative: Σ wᵢ(⟨aᵢ,x⟩ − bᵢ)⁴ is minimised. With groups, one for each group.
+    groups : int or array of shape (m,), optional
+        Rows that count together, by the length of their residual, Σ_g w_g‖A_g x − b_g‖⁴ : so many consecutive ones, or
+        those of equal labels (weights then follow the sorted labels).
+    rel_gap : float
+        The relative gap of the norm to certify.
+    max_iter, time_limit
+        As for :func:`quartbench.solve`.
+
+    Returns
+    -------
+    Regression
+
+    Examples
+    --------
+    >>> import numpy as np, quartbench as qb
+    >>> t = np.linspace(-1, 1, 400)
+    >>> fit = qb.l4_regression(np.vander(t, 4), np.abs(t))
+    >>> print(f"{fit.fun:.6f}", fit.gap <= 1e-8, fit.status)
+    0.384351 True converged
+    """
+    A, b = _read(A, b)
+    rows, aims, rank = _weighted(*_grouped(A, b, groups), weights)
+    data, limits = _Data(rows, aims, rank), (rel_gap, max_iter, time_limit)
+    try:
+        result = _minimised(data, least_squares(rows, aims), *limits)
+    except Dependent:
+        span = independent(rows)
+        part = _Data(rows[:, span.columns], aims, rank)
+        fit = least_squares(part.A, aims) if span.columns.size else Fit(np.empty(0), aims, None)
+        result = _minimised(part, fit, *limits)
+        result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
+        result.fun = data.norm_above(result.x, aims - rows @ result.x, rel_gap)
+        if result.status != "exact":
+            result.gap = (result.fun - result.lower_bound) / result.fun
+        result.message += f"; of {A.shape[1]} columns {span.columns.size} are independent, and x has the least length"
+    result.residual = b - A @ result.x
+    return result
+
+
+# What is given --------------------------------------------------------------------------------------------------------
+
+
+def _read(A: Any, b: Any) -> tuple[Any, np.ndarray]:
+    """Return rows as a C-ordered float64 array or a CSR matrix, and what they are to fit."""
+    if sp.issparse(A) and math.prod(A.shape) > DENSE:
+        A = StackedForm(A).rows.astype(np.float64)
+    else:
+        A = A.toarray() if sp.issparse(A) else A
+        A = any_array(A, "A")
+        if A.ndim != 2 or A.size == 0 or A.dtype.kind not in "fiub":
+            raise ProblemError(f"A must be an array (m, n) of real numbers, found shape {A.shape} ({A.dtype})")
+        A = np.ascontiguousarray(A, dtype=np.float64)
+        if not np.isfinite(A.max() - A.min()):
+            real_array(A, "A")  # says where
+    b = real_array(b, "b")
+    if b.shape not in ((A.shape[0],), (A.shape[0], 1)):
+        raise ProblemError(f"b must have one number for each of the {A.shape[0]} rows of A, found shape {b.shape}")
+    return A, b.reshape(-1)
+
+
+def _grouped(A: Any, b: np.ndarray, groups: Any) -> tuple[Any, np.ndarray, int]:
+    """Return rows in blocks of equal length, one block per group, filled up with zeros; and that length."""
+    if groups is None:
+        return A, b, 1
+    if np.ndim(groups) == 0:
+        rank = whole_number(groups, "groups")
+        if len(b) % rank:
+            raise ProblemError(f"groups must divide the {len(b)} rows, found {rank}")
+        return A, b, rank
+    labels = any_array(groups, "groups")
+    if labels.shape != b.shape:
+        raise ProblemError(f"groups must be one label for each of the {len(b)} rows, found shape {labels.shape}")
+    _, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    rank = int(counts.max())
+    order = np.argsort(group, kind="stable")
+    within = np.arange(len(b)) - np.repeat(np.cumsum(counts) - counts, counts)
+    places = group[order] * rank + within
+    move = sp.csr_array((np.ones(len(b)), (places, order)), shape=(counts.size * rank, len(b)))
+    return move @ A, move @ b, rank
+
+
+def _weighted(A: Any, b: np.ndarray, rank: int, weights: Any) -> tuple[Any, np.ndarray, int]:
+    """Return rows whose fourth powers are weighted as asked: each times the fourth root of its weight."""
+    if weights is None:
+        return A, b, rank
+    weights = real_array(weights, "weights")
+    if weights.shape != (len(b) // rank,) or (weights < 0.0).any() or not weights.any():
+        raise ProblemError(
+            f"weights must be {len(b) // rank} nonnegative numbers, not all zero, found shape {weights.shape}"
+            + (f" with {weights.min():.3g}" if weights.size and weights.min() < 0.0 else "")
+        )
+    roots = np.repeat(np.sqrt(np.sqrt(weights)), rank)
+    return (sp.diags_array(roots) @ A).tocsr() if sp.issparse(A) else roots[:, None] * A, roots * b, rank
+
+
+# The homogenised problem ----------------------------------------------------------------------------------------------
+
+
+def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time_limit: float | None) -> Regression:
+    """Return the fit of least norm from that of least squares, with what is proved of both."""
+    A, b, rank = data.A, data.b, data.rank
+    residual, error = data.residual(fit.x, fit.residual, rel_gap)
+    least = float(np.linalg.norm(residual))
+    if least <= EXACT * data.rounding(fit.x, len(fit.x) + 4.0) or not len(fit.x):
+        return _exact(fit.x, data, residual, error)
+    scale = least / (data.size / math.sqrt(len(fit.x)))
+    form = StackedForm(_beside(A, residual / scale), rank)
+    c = np.zeros(form.dim)
+    c[-1] = 1.0
+    few = form.small_rows() is not None
+    metric = "auto" if few or fit.normal is None else _blocks(fit.normal, least / scale, form.terms)
+    inner = solve(Problem(form, c), metric=metric, rel_gap=rel_gap, max_iter=max_iter, time_limit=time_limit)
+    x = fit.x - (scale / inner.x[-1]) * inner.x[:-1]
+    upper, begun = data.norm_above(x, b - A @ x, rel_gap), data.norm_above(fit.x, residual, rel_gap)
+    if not upper < begun:
+        x, upper = fit.x, begun
+    lower = 0.0
+    if math.isfinite(inner.lower_bound):
+        below = (HOMOGENISED / -inner.lower_bound) ** 0.75 * (1.0 - 64.0 * U)
+        lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 2.0 * U * least))
+    gap = (upper - lower) / upper
+    return _result(x, fit, upper, lower, gap, rel_gap, inner)
+
+
+class _Data:
+    """Weighted rows and aims, and residuals with bounds on what rounding made of them.
+
+    BLAS adds n products in any order: |fl(b − Ax) − (b − Ax)| is at most γ(|A||x| + |b|) entry by entry, γ = (n + 4)u
+    with the rounding of weights, of which the norm is at most γ(‖A‖_F‖x‖ + ‖b‖).
+    """
+
+    def __init__(self, A: Any, b: np.ndarray, rank: int) -> None:
+        self.A, self.b, self.rank = A, b, rank
+        self.size = float(np.linalg.norm(A.data if sp.issparse(A) else A))
+        self.length = float(np.linalg.norm(b))
+        self._form: StackedForm | None = None
+
+    def rounding(self, x: np.ndarray, count: float) -> float:
+        """Return a bound on the norm of what so many roundings of each product make of b − Ax."""
+        return count * U * (1.0 + 1e-6) * (self.size * float(np.linalg.norm(x)) + self.length)
+
+    def residual(self, x: np.ndarray, known: np.ndarray, rel_gap: float) -> tuple[np.ndarray, float]:
+        """Return b − Ax, and a bound on the norm of its error that is little against the gap asked for, if possible."""
+        error = self.rounding(x, len(x) + 4.0)
+        if error <= SHARE * rel_gap * norm(known, self.rank) or not len(x):
+            return known, error
+        self._form = self._form or StackedForm(self.A)
+        image = self._form.known_image(np.ascontiguousarray(x))
+        residual = (self.b - image.hi) - image.lo
+        # Two roundings of the difference, and those of the weights, which are part of the data.
+        return residual, float(np.linalg.norm(image.error)) * (1.0 + 1e-6) + 4.0 * U * float(np.linalg.norm(residual))
+
+    def norm_above(self, x: np.ndarray, known: np.ndarray, rel_gap: float) -> float:
+        """Return a number that is at least ‖b − Ax‖₄, from b − Ax as computed."""
+        residual, error = self.residual(x, known, rel_gap)
+        return (norm(residual, self.rank) + error) * (1.0 + (len(residual) + 8.0) * U)
+
+
+def norm(residual: np.ndarray, rank: int) -> float:
+    """Return (Σ‖r_g‖⁴)^{1/4} over groups of ``rank`` entries."""
+    top = float(np.abs(residual).max(initial=0.0))
+    if top == 0.0:
+        return 0.0
+    squares = (residual / top) ** 2
+    if rank > 1:
+        squares = squares.reshape(-1, rank).sum(axis=1)
+    return top * math.sqrt(math.sqrt(float(squares @ squares)))
+
+
+def _beside(A: Any, column: np.ndarray) -> Any:
+    if sp.issparse(A):
+        return sp.hstack([A, sp.csr_array(column[:, None])], format="csr")
+    rows = np.empty((A.shape[0], A.shape[1] + 1))
+    rows[:, :-1], rows[:, -1] = A, column
+    return rows
+
+
+def _blocks(normal: Cholesky, length: float, terms: int) -> Cholesky:
+    """Return B⁽⁰⁾ of the rows (aᵢ, rᵢ): as r is orthogonal to the columns, AᵀA and ‖r‖² are its blocks."""
+    n = normal.lower.shape[0]
+    lower = np.zeros((n + 1, n + 1), dtype=normal.lower.dtype, order="F")
+    lower[:n, :n], lower[n, n] = normal.lower, 1.0
+    weight = terms**-0.5
+    scale = math.sqrt(weight) * np.append(normal.scale, length)
+    return Cholesky.from_factor(lower, scale, np.full(terms, weight), normal.factor, normal.rounding)
+
+
+def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Regression:
+    size = norm(residual, data.rank) + error
+    return Regression(
+        x=x,
+        fun=size,
+        lower_bound=0.0,
+        gap=1.0 if size > 0.0 else 0.0,
+        start=x,
+        status="exact",
+        success=True,
+        message="the fit is exact to rounding",
+        nit=0,
+        passes=0,
+        setup_time=0.0,
+        solve_time=0.0,
+        history=None,
+    )
+
+
+def _result(x, fit: Fit, upper: float, lower: float, gap: float, rel_gap: float, inner: Result) -> Regression:
+    status = inner.status if gap <= rel_gap or inner.status != "converged" else "stalled"
+    return Regression(
+        x=x,
+        fun=upper,
+        lower_bound=lower,
+        gap=gap,
+        start=fit.x,
+        status="converged" if gap <= rel_gap else status,
+        success=gap <= rel_gap,
+        message=f"‖Ax − b‖₄ is within the relative gap {gap:.2e} of the least; {inner.message}",
+        **{name: inner[name] for name in ("nit", "passes", "setup_time", "solve_time", "history")},
+    )

@@ -1,0 +1,34 @@
+"""How are facts shown? Numbers and times in words, and a small table for notebooks, which any theme can colour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+
+STYLE = "text-align: left; vertical-align: top; padding: 0.1em 1.2em 0.1em 0; border: none; background: none"
+
+
+def fact_page(title: str, facts: Mapping[str, object]) -> str:
+    """Return a heading with facts below it, each beside its name; all of it is escaped."""
+    rows = "".join(
+        f'<tr style="background: none"><th style="{STYLE}; white-space: nowrap">{escape(name)}</th>'
+        f'<td style="{STYLE}">{escape(str(fact))}</td></tr>'
+        for name, fact in facts.items()
+    )
+    return f'<div><strong>{escape(title)}</strong><table style="border: none"><tbody>{rows}</tbody></table></div>'
+
+
+def numbers(values: np.ndarray, shown: int = 6) -> str:
+    """Return the first of some numbers in words."""
+    words = ", ".join(f"{value:.6g}" for value in values[:shown])
+    return words if len(values) <= shown else f"{words}, … ({len(values)} in all)"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that reads best."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

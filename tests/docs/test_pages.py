@@ -1,0 +1,78 @@
+"""Is what the pages are made from there, and do broken links and loads from a network not go unseen?"""
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from quartbench.solvers import solvers
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def extension(monkeypatch):
+    """Return a function that imports an extension of the documentation."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
+    yield importlib.import_module
+    for name in ("docstrings", "generated", "links"):
+        sys.modules.pop(name, None)
+
+
+def test_every_statement_of_the_paper_has_its_files_tests_and_claims(extension):
+    generated = extension("generated")
+    found = generated.statements()
+    assert len(found) > 20
+    assert not [missing for one in found for missing in generated.absent(one)]
+    gone = {"files": ["no/such.py"], "tests": ["model/test_problem.py::test_nothing"], "claims": ["none"]}
+    assert generated.absent(gone) == ["no/such.py", "model/test_problem.py::test_nothing", "none"]
+
+
+def test_every_erratum_that_is_cited_has_its_place():
+    errata = (ROOT / "docs" / "errata.md").read_text(encoding="utf-8")
+    assert [f"(errata-{n})=" in errata for n in range(1, 17)] == [True] * 16
+
+
+def test_the_table_of_methods_is_that_of_the_measurements(extension):
+    table = extension("generated").measured()
+    assert len(table) == 13
+    assert {"auto", "homcg", "homnewton-cg"} <= set.intersection(*map(set, table.values())) <= set(solvers())
+    seconds, passes = table["geometric N=2000 d=3"]["homnewton"]
+    assert seconds is passes is None, "a dense Hessian of so many points was refused"
+    assert all(seconds > 0 and passes > 0 for row in table.values() for seconds, passes in [row["auto"]])
+
+
+def test_docstrings_keep_bars_and_lead_to_errata(extension):
+    lines = ["ρ(x) = Σ |⟨q,x⟩|⁴ (ERRATA 5, 13), ``a | b``", ">>> a | b", "1 | 2", "", "see ERRATA 8 and 9"]
+    extension("docstrings").readable(None, None, None, None, None, lines)
+    assert lines == [
+        "ρ(x) = Σ \\|⟨q,x⟩\\|⁴ (ERRATA :ref:`5 <errata-5>`, :ref:`13 <errata-13>`), ``a | b``",
+        ">>> a | b",
+        "1 | 2",
+        "",
+        "see ERRATA :ref:`8 <errata-8>` and :ref:`9 <errata-9>`",
+    ]
+
+
+def test_broken_links_and_loads_are_found(extension, tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="#here">x</a><a href="#gone">x</a><a href="b.html#there">x</a><a href="c.html">x</a>'
+        '<a href="https://example.org/">x</a><script src="https://example.org/x.js"></script>'
+    )
+    (tmp_path / "b.html").write_text('<p id="there"><img src="a.html"><img src="none.png">')
+    assert extension("links").problems(tmp_path) == [
+        "a.html loads https://example.org/x.js from a network",
+        "a.html links to #gone, and that page has no such place",
+        "a.html links to c.html, which is not there",
+        "b.html links to none.png, which is not there",
+    ]
+
+
+@pytest.mark.slow
+def test_the_pages_build_without_a_warning(tmp_path):
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (tmp_path / "index.html").exists()
