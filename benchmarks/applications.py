@@ -170,3 +170,27 @@ class Factors:
 
     track_seconds.unit = "seconds"
     track_value.unit = "F"
+
+
+class Bridges:
+    """Passes of a convex step of the DC algorithm to a certified gap of 1e-8 where few edges join clouds of points."""
+
+    version = common.PROBLEM_SET
+    params = (["2 clouds of 100", "10 clouds of 20"], ["homgd", "accel-homgd", "homnewton-cg"], ["uniform", "lewis"])
+    param_names = ("points", "solver", "metric")
+    gap = 1e-8
+
+    def track_passes(self, points, solver, metric):
+        import numpy as np
+
+        from quartbench import GraphForm, Problem, inverse
+
+        count, size = (int(word) for word in points.split() if word.isdigit())
+        truth, pairs = inverse.examples.clouds(count, size, 1, 20 if size > 20 else None)
+        form = GraphForm(len(truth), 3, pairs)
+        start = truth + 0.05 * truth.std() * np.random.default_rng(100).standard_normal(truth.shape)
+        start -= start.mean(axis=0)
+        c = inverse.Problem(form, inverse.examples.lengths(truth, pairs) ** 2).linearised(start)
+        return common.counted(Problem(form, c), solver, metric, self.gap, start=start)["passes"]
+
+    track_passes.unit = "passes"

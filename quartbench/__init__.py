@@ -49,6 +49,7 @@ from quartbench.solvers import (  # noqa: E402
 
 if TYPE_CHECKING:
     from quartbench.regression.estimator import QuarticRegressor
+    from quartbench.study.comparison import compare
 
 __version__ = "0.1.0"
 
@@ -87,6 +88,7 @@ __all__ = [
     "__version__",
     "certify",
     "coherence",
+    "compare",
     "distributed",
     "effective_resistance",
     "instances",
@@ -113,4 +115,8 @@ def __getattr__(name: str) -> Any:
         from quartbench.regression import QuarticRegressor
 
         return QuarticRegressor
+    if name == "compare":
+        from quartbench.study.comparison import compare
+
+        return compare
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -11,7 +11,7 @@ def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
     (tmp_path / "steepest.py").write_text(SOLVER, encoding="utf-8")
     command = re.search(r'python -c "(from quartbench.testing.*?)"', TEXT).group(1)
     report = run_python(f"import sys; sys.path.insert(0, sys.argv[1])\n{command}", tmp_path)
-    assert "'dense, free, uniform': " in report
+    assert "dense, free, uniform  " in report
     assert "steepest needs the whole space" in report
 
 

@@ -26,6 +26,7 @@ Examples:
   quartbench compare --study quick --out results
   quartbench compare --study peers --solver +mine.py:MySolver --out results
   quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
+  quartbench compare --instance problem.npz --solver homgd --solver homgd:step=fixed --metric lewis --out results
   quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
   quartbench compare --instance phase_gaussian:n=64,ratio=4 --solver auto --solver wirtinger --out results
 """
@@ -36,8 +37,19 @@ OVERHEAD = 1.3
 
 @click.command(epilog=EXAMPLES)
 @click.option("--study", help="A shipped study (see --studies) or a file.toml [default: quick, without --instance].")
-@click.option("--instance", "instances", multiple=True, metavar="NAME:ARG=…", help="A problem, as generator:arguments.")
-@click.option("--solver", "solvers", multiple=True, help="A name from 'quartbench list', or file.py:Class.")
+@click.option(
+    "--instance",
+    "instances",
+    multiple=True,
+    metavar="NAME:ARG=…|FILE.npz",
+    help="A problem, as generator:arguments, or a saved one.",
+)
+@click.option(
+    "--solver",
+    "solvers",
+    multiple=True,
+    help="A name from 'quartbench list', or file.py:Class, perhaps with :setting=value.",
+)
 @click.option("--metric", "metrics", multiple=True, help="identity, uniform, lewis, diagonal or auto.")
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="A seed of the problems.")
 @click.option("--rel-gap", "rel_gaps", multiple=True, type=float, help="A relative gap to reach.")
@@ -47,6 +59,9 @@ OVERHEAD = 1.3
 @click.option("--threads", type=click.IntRange(1), help="Threads for every contender [default: all].")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The directory of the results.")
 @click.option("--resume/--restart", default=True, show_default=True, help="Keep the runs that are there, or none.")
+@click.option(
+    "--curves", type=click.Path(dir_okay=False, path_type=Path), help="Draw the gaps there (.svg, .png, .pdf)."
+)
 @click.option("--quiet", is_flag=True, help="Show no progress and no tables.")
 @click.option("--studies", is_flag=True, help="List the shipped studies and stop.")
 @click.option("--columns", is_flag=True, help="Say what the columns of the results mean and stop.")
@@ -63,6 +78,7 @@ def compare(
     threads,
     out,
     resume,
+    curves,
     quiet,
     studies,
     columns,
@@ -82,12 +98,15 @@ def compare(
     import numba
 
     from quartbench.study import grid, store
+    from quartbench.study.figures import check_format
     from quartbench.study.runner import Runner
 
     if studies or columns:
         rows = grid.shipped().items() if studies else [(column.name, column.meaning) for column in store.COLUMNS]
         Console().print(word_table(rows, 16))
         return
+    if curves is not None:
+        check_format(curves)
     if out is None:
         raise click.UsageError("Missing option '--out': the directory of the results.")
     chosen = grid.read_study(study or "quick") if study or not instances else None
@@ -98,10 +117,23 @@ def compare(
     for note in chosen.notes:
         console.print(escape(f"note: {note}"))
     _run(runner, console)
+    if curves is not None:
+        _draw(out, curves)
     if not quiet:
         frame = store.read(out)
         _print_tables(frame[frame["group"].isin({group.name for group in chosen.groups})])
     console.print(escape(f"{runner.done} runs made, {runner.kept} kept: {out}"), soft_wrap=True)
+
+
+def _draw(out: Path, curves: Path) -> None:
+    """Draw the gap of every contender on each problem against time."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from quartbench.study.comparison import Comparison
+
+    Comparison(out).plot().savefig(curves, dpi=150)
+    click.echo(f"written: {curves}", err=True)
 
 
 def _run(runner: Runner, console: Console) -> None:

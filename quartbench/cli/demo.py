@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
-from rich.console import Console
 
 from .display import time_words
-
-if TYPE_CHECKING:
-    from rich.status import Status
 
 
 @click.command()
@@ -31,25 +26,12 @@ def demo(what: str, out: Path | None, seed: int) -> None:
 
     path = out or Path(f"demo-{what}.png")
     check_format(path)
-    console = Console(stderr=True)
-    with console.status(f"{what}: making data") as status:
-        began = perf_counter()
-        words = {"phase": _phase, "distances": _distances, "clusters": _clusters, "protein": _protein}[what](
-            path, seed, status
-        )
+    began = perf_counter()
+    words = {"phase": _phase, "distances": _distances, "clusters": _clusters, "protein": _protein}[what](path, seed)
     click.echo(f"{words}; {time_words(perf_counter() - began)} in all, with the picture\n{path}")
 
 
-def _shown(status: Status, what: str) -> Callable[[Any], None]:
-    """Return a callback that shows how far a run is."""
-
-    def show(state: Any) -> None:
-        status.update(f"{what}: iteration {state.iteration}, relative residual {state.residual:.1e}")
-
-    return show
-
-
-def _phase(path: Path, seed: int, status: Status) -> str:
+def _phase(path: Path, seed: int) -> str:
     import numpy as np
 
     from quartbench import DiffractionForm, inverse
@@ -57,7 +39,7 @@ def _phase(path: Path, seed: int, status: Status) -> str:
 
     masks, d, truth = inverse.examples.coded_image(inverse.examples.portrait(256), 12, seed)
     form = DiffractionForm(masks)
-    found = inverse.phase(form, d, tol=1e-7, callback=_shown(status, "phase"))
+    found = inverse.phase(form, d, tol=1e-7, progress=True)
     start = np.abs(form.native(inverse.spectral_start(form, d.reshape(-1))))
     error = inverse.phase_error(found.x, truth)
     words = (
@@ -68,14 +50,14 @@ def _phase(path: Path, seed: int, status: Status) -> str:
     return words
 
 
-def _distances(path: Path, seed: int, status: Status) -> str:
+def _distances(path: Path, seed: int) -> str:
     from quartbench import inverse
     from quartbench.study.applications import draw_points
 
     truth = inverse.examples.helix(1000)
     pairs = inverse.examples.random_pairs(1000, 0.1, seed)
     known = inverse.examples.lengths(truth, pairs)
-    found = inverse.distances(known, pairs, callback=_shown(status, "distances"))
+    found = inverse.distances(known, pairs, progress=True)
     words = (
         f"helix of 1000 points from 10 % of their distances: RMSD {inverse.rmsd(found.x, truth):.0e}, "
         f"{found.passes} passes, {time_words(found.seconds)}"
@@ -84,13 +66,13 @@ def _distances(path: Path, seed: int, status: Status) -> str:
     return words
 
 
-def _clusters(path: Path, seed: int, status: Status) -> str:
+def _clusters(path: Path, seed: int) -> str:
     from quartbench import inverse
     from quartbench.study.applications import draw_clusters
 
     data, truth = inverse.examples.digits()
     matrix = inverse.similarity(data)
-    found = inverse.symnmf(matrix, 10, restarts=4, seed=seed, callback=_shown(status, "clusters"))
+    found = inverse.symnmf(matrix, 10, restarts=4, seed=seed, progress=True)
     accuracy = inverse.clustering_accuracy(found.labels, truth)
     mutual = inverse.normalised_mutual_information(found.labels, truth)
     words = (
@@ -101,7 +83,7 @@ def _clusters(path: Path, seed: int, status: Status) -> str:
     return words
 
 
-def _protein(path: Path, seed: int, status: Status) -> str:
+def _protein(path: Path, seed: int) -> str:
     import numpy as np
 
     from quartbench import inverse
@@ -112,7 +94,7 @@ def _protein(path: Path, seed: int, status: Status) -> str:
     kept = inverse.largest_part(len(atoms), pairs)
     atoms, pairs = atoms[kept], inverse.examples.among(pairs, kept)
     known = inverse.examples.lengths(atoms, pairs)
-    found = inverse.distances(known, pairs, seed=seed, callback=_shown(status, "protein"))
+    found = inverse.distances(known, pairs, seed=seed, progress=True)
     held = np.setdiff1d(np.arange(len(atoms)), found.loose)
     placed = inverse.procrustes(found.x[held], atoms[held])
     error = float(np.sqrt(((placed - atoms[held]) ** 2).sum(axis=1).mean()))

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import click
 from rich.console import Console
 
 from .display import json_text, word_table
 
+COMPLETION = """\b
+Completion of commands and options in your shell, by one line in its start-up file:
+  bash   eval "$(_QUARTBENCH_COMPLETE=bash_source quartbench)"
+  zsh    eval "$(_QUARTBENCH_COMPLETE=zsh_source quartbench)"
+  fish   _QUARTBENCH_COMPLETE=fish_source quartbench | source
+"""
 
-@click.command(name="list")
+
+@click.command(name="list", epilog=COMPLETION)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def list_(as_json: bool) -> None:
     """List solvers, metrics, cones, instances and methods.
@@ -25,7 +33,7 @@ def list_(as_json: bool) -> None:
     from quartbench.precondition import METRICS
 
     found = {
-        "solvers": {name: solvers.describe(solver) for name, solver in solvers.solvers().items()},
+        "solvers": {name: _first_line(solver) for name, solver in solvers.solvers().items()},
         "metrics": {name: _first_line(make) for name, make in METRICS.items()},
         "cones": {name: _first_line(cone) for name, cone in CONES.items()},
         "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
@@ -41,4 +49,6 @@ def list_(as_json: bool) -> None:
 
 
 def _first_line(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
+    """Return the first line of a docstring in plain words: code and roles of reStructuredText without their marks."""
+    line = (inspect.getdoc(thing) or "").partition("\n")[0]
+    return re.sub(r":\w+:`~?([^`]*)`|``([^`]*)``|(?<![\w`])`([^`]*)`", lambda m: m[1] or m[2] or m[3], line)

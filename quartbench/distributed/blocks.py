@@ -53,6 +53,7 @@ class BlockForm(TermForm):
     rigorous = True
     reads_terms = True
     resident = False
+    fuses_misfit = True
     #: The columns without an entry.
     _unused: np.ndarray
 
@@ -100,7 +101,7 @@ class BlockForm(TermForm):
     # Products ---------------------------------------------------------------------------------------------------------
 
     def _image(self, x):
-        return self._each(_image, (x,))[1][0]
+        return self._each(image_at, (x,))[1][0]
 
     def _adjoint(self, weights):
         return self._each(_adjoint, (), (weights,))[0][0]
@@ -113,6 +114,14 @@ class BlockForm(TermForm):
         if image is None:
             return self._each(_hessian_product_at, (x, v))[0][0]
         return self._each(_hessian_product, (v,), (image,))[0][0]
+
+    def _evaluate_misfit(self, x, d, omega):
+        (value, gradient), (image,) = self._each(_evaluate_misfit, (x,), (d, omega))
+        return value, gradient, image
+
+    def _misfit_product(self, image, alpha, beta, v):
+        (product,), (direction,) = self._each(_misfit_product, (v,), (image, alpha, beta))
+        return product, direction
 
     # What has n² in it ------------------------------------------------------------------------------------------------
 
@@ -219,7 +228,8 @@ class BlockForm(TermForm):
 
 
 @operation(keeps=1)
-def _image(block: StackedForm, x: np.ndarray) -> Answer:
+def image_at(block: StackedForm, x: np.ndarray) -> Answer:
+    """Return Mx."""
     return (), (block.image(x),)
 
 
@@ -242,6 +252,20 @@ def _hessian_product(block: StackedForm, v: np.ndarray, image: np.ndarray) -> An
 @operation(sums=True)
 def _hessian_product_at(block: StackedForm, x: np.ndarray, v: np.ndarray) -> Answer:
     return (block.hessian_product(x, v),), ()
+
+
+@operation(sums=True, keeps=1)
+def _evaluate_misfit(block: StackedForm, x: np.ndarray, d: np.ndarray, omega: np.ndarray) -> Answer:
+    value, gradient, image = block.evaluate_misfit(x, d, omega)
+    return (value, gradient), (image,)
+
+
+@operation(sums=True, keeps=1)
+def _misfit_product(
+    block: StackedForm, v: np.ndarray, image: np.ndarray, alpha: np.ndarray, beta: np.ndarray
+) -> Answer:
+    product, direction = block.misfit_product(image, alpha, beta, v)
+    return (product,), (direction,)
 
 
 @operation(sums=True)

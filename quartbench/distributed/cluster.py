@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from quartbench.errors import ProblemError, any_array, whole_number
 from quartbench.forms import StackedForm
 from quartbench.forms.blocks import block_count
-from quartbench.kernels import images
+from quartbench.kernels import images, misfit
 from quartbench.kernels.exact import add, cubic_weights, dual_power, quartic
 from quartbench.linalg.known import U, finite, up
 
@@ -81,6 +81,13 @@ class DaskForm(BlockForm):
         if self._sparse:
             self.bare_metric = "diagonal"
 
+    def _image(self, x):
+        return super()._image(x).at(x.copy())
+
+    def _evaluate(self, x):
+        value, gradient, image = super()._evaluate(x)
+        return value, gradient, image.at(x.copy())
+
     # What is asked of the blocks --------------------------------------------------------------------------------------
 
     def _each(self, operation, shared=(), split=(), add=added):
@@ -108,15 +115,19 @@ class DaskForm(BlockForm):
     def _entries(self):
         return self._stored
 
-    def _weights(self, tau: Any) -> Pieces:
-        """Return numbers for each term as pieces; the last few arrays are sent once."""
-        if isinstance(tau, Pieces):
-            return tau
+    def _sent(self, array: Any) -> Pieces:
+        """Return numbers for each term, or row, as pieces."""
+        if isinstance(array, Pieces):
+            return array
+        self._traffic[1] += array.nbytes
+        return self.engine.placed(array)
+
+    def _weights(self, tau: np.ndarray) -> Pieces:
+        """Return numbers for each term that do not change as pieces: the last few arrays are sent once."""
         for known, pieces in self._placed:
             if known is tau:
                 return pieces
-        pieces = self.engine.placed(tau)
-        self._traffic[1] += tau.nbytes
+        pieces = self._sent(tau)
         self._placed[:] = [(tau, pieces), *self._placed[: PLACED - 1]]
         return pieces
 
@@ -125,7 +136,7 @@ class DaskForm(BlockForm):
             if image.size != self.terms * self.rank:
                 raise ProblemError(f"{name} must be {self.terms * self.rank} numbers, found {image.size}")
             return image
-        return self._weights(super()._stacked(image, name))
+        return self._sent(super()._stacked(image, name))
 
     # From images: no pass, a round where a number comes back ----------------------------------------------------------
 
@@ -140,6 +151,8 @@ class DaskForm(BlockForm):
     def line_behind(self, at, ahead, before, theta, out=None):
         """Return the image of y and the coefficients of t ↦ ρ(x + t(y − x)). No pass."""
         (line,), (image,) = self._over(_line_behind, (theta, self.rank), at, ahead, before)
+        if ahead.point is not None and before.point is not None:
+            image = image.at((ahead.point + theta * before.point) / (1.0 + theta))
         return image, tuple(line.tolist())
 
     def gradient_weights(self, image):
@@ -169,13 +182,37 @@ class DaskForm(BlockForm):
 
     def weighted_gram(self, tau, single=False):
         """Return B(τ) = Σ τᵢUᵢUᵢᵀ as a dense matrix. One pass, n² numbers from each block."""
-        return super().weighted_gram(self._weights(np.asarray(tau, dtype=np.float64)), single)
+        return super().weighted_gram(self._sent(np.asarray(tau, dtype=np.float64)), single)
 
     def rounding_noise(self, x, image, gradient, enough):
         """Return the root sum of squares of the products 4‖sᵢ‖²sᵢ·Uᵢⱼxⱼ, which add up to 4ρ(x). One pass."""
         self._read()
         largest, squares = self._each(_noise, (), (image,), _larger)[0]
         return self.scale * largest * float(np.sqrt(squares @ x**2))
+
+    # Misfits: d and ω are numbers of the terms, and stay on the workers once they were there --------------------------
+
+    def _evaluate_misfit(self, x, d, omega):
+        return super()._evaluate_misfit(x, self._weights(d), self._weights(omega))
+
+    def _misfit_product(self, image, alpha, beta, v):
+        return super()._misfit_product(image, self._sent(alpha), self._sent(beta), v)
+
+    def misfit_from_image(self, image, d, omega):
+        """Return F and its gradient from an image. One pass."""
+        split = (self._stacked(image), self._weights(d), self._weights(omega))
+        (value,), (weights,) = self._over(_misfit_weights, (self.rank,), *split)
+        return value, self.adjoint(weights)
+
+    def misfit_line(self, image, direction, d, omega):
+        """Return the five coefficients of t ↦ F(x + t v) from the images of x and v. No pass."""
+        split = (image, direction, self._weights(d), self._weights(omega))
+        return self._over(_misfit_line, (self.rank,), *split)[0][0]
+
+    def misfit_line_to(self, image, ahead, d, omega):
+        """Return the five coefficients of t ↦ F(x + t(y − x)) from the images of x and y. No pass."""
+        split = (image, ahead, self._weights(d), self._weights(omega))
+        return self._over(_misfit_line_to, (self.rank,), *split)[0][0]
 
     # Proofs -----------------------------------------------------------------------------------------------------------
 
@@ -301,6 +338,22 @@ def _dual_value(rank: int, weights: np.ndarray) -> Answer:
 @operation(keeps=1)
 def _weighted_image(rank: int, image: np.ndarray, tau: np.ndarray) -> Answer:
     return (), (np.repeat(tau, rank) * image,)
+
+
+@operation(sums=True, keeps=1)
+def _misfit_weights(rank: int, image: np.ndarray, d: np.ndarray, omega: np.ndarray) -> Answer:
+    weights = np.empty_like(image)
+    return (misfit.gradient_weights(image, rank, d, omega, weights),), (weights,)
+
+
+@operation(sums=True)
+def _misfit_line(rank: int, image: np.ndarray, direction: np.ndarray, d: np.ndarray, omega: np.ndarray) -> Answer:
+    return (np.asarray(misfit.line(image, direction, rank, d, omega)),), ()
+
+
+@operation(sums=True)
+def _misfit_line_to(rank: int, image: np.ndarray, ahead: np.ndarray, d: np.ndarray, omega: np.ndarray) -> Answer:
+    return (np.asarray(misfit.line_to(image, ahead, rank, d, omega)),), ()
 
 
 @operation(sums=True)

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from quartbench.errors import LostError, ProblemError
 from quartbench.forms import StackedForm
 
-from .blocks import added, operation
+from .blocks import added, image_at, operation
 from .pieces import Pieces
 
 #: Sums that one task adds up.
@@ -132,7 +132,8 @@ class Engine:
         ]
         sent = len(asked) * _bytes(shared) + sum(_bytes(part) for part in pieces if not isinstance(part, Pieces))
         length = int(self.starts[-1]) // (self.rank if work.by_term else 1) if blocks else split[0].size
-        kept = tuple(Pieces(self, asked, place, length) for place in range(work.keeps))
+        depth = 1 + max((part.depth for part in pieces if isinstance(part, Pieces)), default=0)
+        kept = tuple(Pieces(self, asked, place, length, depth) for place in range(work.keeps))
         if not work.sums:
             return Found((), kept, sent)
         sums = self._summed(asked, bool(kept), add)
@@ -154,6 +155,12 @@ class Engine:
         """Return the part of each block of an array with one or ``rank`` numbers for each term."""
         each = 1 if len(array) == self.starts[-1] else self.rank
         return [array[start // each : stop // each] for start, stop in pairwise(self.starts)]
+
+    def image(self, x: np.ndarray) -> Pieces:
+        """Return Mx."""
+        found = self.each(image_at, (x,)).kept[0]
+        found.point = x
+        return found
 
     def placed(self, array: np.ndarray) -> Pieces:
         """Return an array as pieces on the workers."""

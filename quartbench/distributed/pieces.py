@@ -29,14 +29,28 @@ class Pieces(NDArrayOperatorsMixin):
     place : int
         Where in what an operation has kept the pieces are.
     length : int
+    depth : int
+        How many operations on pieces led here, one after another: what is lost is made again by as many.
+
+    Attributes
+    ----------
+    point : array or None
+        Where this is the image of a point as far as the driver knows: the point. Images are linear, and so stay images.
     """
 
     dtype = np.dtype(np.float64)
     ndim = 1
 
-    def __init__(self, engine: Engine, futures: list, place: int, length: int) -> None:
-        self.engine, self.futures, self.place = engine, futures, place
+    point: np.ndarray | None = None
+
+    def __init__(self, engine: Engine, futures: list, place: int, length: int, depth: int) -> None:
+        self.engine, self.futures, self.place, self.depth = engine, futures, place, depth
         self.size, self.shape = length, (length,)
+
+    def at(self, point: np.ndarray | None) -> Pieces:
+        """Return these as the image of a point, made anew from it where too many operations led here."""
+        self.point = point
+        return self.engine.image(point) if point is not None and self.depth > DEEP else self
 
     def __len__(self) -> int:
         return self.size
@@ -47,10 +61,22 @@ class Pieces(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         own = all((isinstance(part, Pieces) and part.size == self.size) or np.ndim(part) == 0 for part in inputs)
         if method == "__call__" and not options and own and ufunc.nout == 1 and ufunc.signature is None:
-            places = [None if isinstance(part, Pieces) else part for part in inputs]
-            pieces = tuple(part for part in inputs if isinstance(part, Pieces))
-            return self.engine.each(_elementwise, (ufunc, places), pieces, blocks=False).kept[0]
+            return self._elementwise(ufunc, inputs)
+        if "out" in options and isinstance(options["out"][0], Pieces):
+            (out,) = options.pop("out")
+            vars(out).update(vars(getattr(ufunc, method)(*inputs, **options)))
+            return out
         return getattr(ufunc, method)(*map(_array, inputs), **options)
+
+    def _elementwise(self, ufunc: np.ufunc, inputs: tuple) -> Pieces:
+        places = [None if isinstance(part, Pieces) else part for part in inputs]
+        pieces = tuple(part for part in inputs if isinstance(part, Pieces))
+        found = self.engine.each(_elementwise, (ufunc, places), pieces, blocks=False).kept[0]
+        linear = len(pieces) == LINEAR.get(ufunc) and not (ufunc is np.divide and places[0] is not None)
+        if linear and all(part.point is not None for part in pieces):
+            return found.at(ufunc(*(getattr(part, "point", part) for part in inputs)))
+        found.point = None
+        return found
 
     def __array_function__(self, function: Any, types: Any, arguments: tuple, options: dict) -> Any:
         if function in LIKE and arguments[0] is self and not options:
@@ -64,6 +90,12 @@ class Pieces(NDArrayOperatorsMixin):
     def __repr__(self) -> str:
         return f"Pieces({self.size} numbers in {len(self.futures)} blocks)"
 
+
+#: Elementwise functions that are linear in so many images, the rest being numbers, but for a number over an image.
+LINEAR = {np.add: 2, np.subtract: 2, np.multiply: 1, np.divide: 1, np.negative: 1}
+
+#: Operations after which an image is made anew: Dask keeps all that led to a piece, to make it again.
+DEEP = 50
 
 #: Functions that make an array of the shape of another.
 LIKE = (np.zeros_like, np.empty_like, np.full_like)

@@ -114,10 +114,11 @@ class _Sampled(Solver):
                 level = max(STEEPER * level, ABOVE * ratio if math.isfinite(ratio) else 0.0)
                 idle += 1
                 continue
+            used = 1.0 / level
             if math.isfinite(ratio):
                 level = max(ABOVE * ratio, FALL * level)
             idle = 0 if found < value - ROUNDING * abs(value) else idle + 1
-            used, y, value = 1.0 / level, new, found
+            y, value = new, found
             reason = f"{self.reason}, relative smoothness between {least:.2g} and {largest:.2g} along its steps"
             yield Iterate(y.point, value, used, evaluated=y[1:], reason=reason if largest > 0.0 else "")
 

@@ -263,7 +263,7 @@ class Form:
     def fresh(self) -> Form:
         """Return the same form as if it had just been made: nothing that was computed once of its rows is kept."""
         twin = self.twin()
-        twin._kept = {"magnitude": self._kept["magnitude"]} if "magnitude" in self._kept else {}
+        twin._kept = {name: self._kept[name] for name in ("magnitude", "zero terms") if name in self._kept}
         return twin
 
     def counting_with(self, other: Form) -> Form:

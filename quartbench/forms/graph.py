@@ -73,6 +73,12 @@ class GraphForm(TermForm):
     edges : integer array of shape (m, 2)
         Each edge once, in either order. Kept as ``form.edges`` with i < j in lexicographic order.
 
+    Notes
+    -----
+    Edges weigh alike here. With weights the terms are rows, ``quartbench.regression.edge_rows``, of which one point is
+    held at 0. Points that are fixed make lengths that are not homogeneous in the others, which is ℓ4 regression:
+    ``quartbench.regression.placement``.
+
     Examples
     --------
     >>> square = qb.GraphForm(4, 2, [[0, 1], [1, 2], [2, 3], [3, 0]])

@@ -30,6 +30,7 @@ from .graphs import (
 )
 from .matrices import blocks, degenerate, heavy_tailed, orthant, sparse, spectrum
 from .planted import planted
+from .saved import saved
 from .signals import coded_diffraction, complex_gaussian, diffraction_masks
 
 INSTANCES: dict[str, Callable[..., Problem]] = {
@@ -55,6 +56,10 @@ INSTANCES: dict[str, Callable[..., Problem]] = {
 """The generators by name, each called with plain numbers and words (``planted`` takes a form, so it is not here)."""
 
 
+#: What can be made by name: the generators, and problems that were saved.
+MADE: dict[str, Callable[..., Problem]] = {**INSTANCES, "saved": saved}
+
+
 def make(name: str, **arguments: object) -> Problem:
     """Return the problem of a registered generator.
 
@@ -70,9 +75,9 @@ def make(name: str, **arguments: object) -> Problem:
     >>> qb.instances.make("spectrum", m=50, n=5, sigma_min=0.5, seed=1).dim
     5
     """
-    if not isinstance(name, str) or name not in INSTANCES:
+    if not isinstance(name, str) or name not in MADE:
         raise unknown_name("instance", name, INSTANCES)
-    signature = inspect.signature(INSTANCES[name])
+    signature = inspect.signature(MADE[name])
     for given in arguments:
         if given not in signature.parameters:
             near = get_close_matches(given, signature.parameters, n=1, cutoff=0.5)
@@ -86,7 +91,7 @@ def make(name: str, **arguments: object) -> Problem:
     if missing:
         wanted = " and ".join(repr(parameter) for parameter in missing)
         raise ProblemError(f"{name} needs {wanted} (it is called as {_call(name, signature)})")
-    return INSTANCES[name](**arguments)
+    return MADE[name](**arguments)
 
 
 def remake(origin: dict) -> Problem:
@@ -117,6 +122,7 @@ def _call(name: str, signature: inspect.Signature) -> str:
 
 __all__ = [
     "INSTANCES",
+    "MADE",
     "PROBLEM_SET",
     "Similarity",
     "barbell",
@@ -144,6 +150,7 @@ __all__ = [
     "remake",
     "ring",
     "ring_edges",
+    "saved",
     "sparse",
     "spectrum",
 ]

@@ -7,7 +7,7 @@ import numpy as np
 from quartbench.kernels import coordinates
 
 from .contract import Iterate, Method, register
-from .misfits import MatrixMisfit, require_factors
+from .matrices import MatrixMisfit, require_factors
 
 #: The extrapolation at first, its growth after a step that lowered F, and its shrinkage after one that did not.
 FIRST, GROWTH, SHRINK = 0.7, 1.2, 0.7

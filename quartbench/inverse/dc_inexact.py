@@ -1,7 +1,8 @@
-"""The DC algorithm with a few steps in place of each solve, and its acceleration by exact extrapolation."""
+"""The DC algorithm with a few steps in place of each solve, and its acceleration, by Anderson or by extrapolation."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 
 import numpy as np
@@ -19,9 +20,12 @@ from .problem import Problem
 #: Decreases of F below this share of it are rounding; so many steps in a row without more end the run.
 ROUNDING, PATIENCE = 4.0 * float(np.finfo(float).eps), 3
 
-#: An extrapolation by t multiplies the rounding of the point before by t. Once that has grown so many times, image and
-#: ∇φ are computed anew: left to itself it reached 10⁻³ of F in a hundred steps.
+#: Extrapolations and combinations multiply the rounding of the points that they are made of. Once that has grown so
+#: many times, image and ∇φ are computed anew: left to itself it reached 10⁻³ of F in a hundred steps.
 GROWN = 1e4
+
+#: What is added to the diagonal of the products of changes, relative to their sum: they are nearly dependent.
+RIDGE = 1e-12
 
 
 @register("dc-inexact")
@@ -57,8 +61,6 @@ class DCInexact(Method):
     True
     """
 
-    extrapolates = False
-
     def __init__(self, steps: int = 3) -> None:
         self.steps = steps
 
@@ -77,22 +79,26 @@ class DCInexact(Method):
         at = misfit.evaluate(start)
         c = misfit.linearised(at)
         yield Iterate(at)
+        further = self._beyond(problem)
         idle, growth = 0, 1.0
         while idle < PATIENCE:
             found = self._stepped(problem, metric, at, c)
             if found is None:
                 return
-            after, slope = found
-            t = 0.0
-            if self.extrapolates:
-                after, slope, t = _extrapolated(problem, at, c, after, slope)
-                growth = 1.0 + t * (1.0 + growth)
-                if growth > GROWN:
-                    after, growth = misfit.evaluate(after.point), 1.0
-                    slope = misfit.linearised(after)
+            after, slope, t, growth = further(at, c, *found, growth)
+            if growth > GROWN:
+                after, growth = misfit.evaluate(after.point), 1.0
+                slope = misfit.linearised(after)
             idle = 0 if after.value < (1.0 - ROUNDING) * at.value else idle + 1
             at, c = after, slope
             yield Iterate(at, t)
+
+    def _beyond(self, problem: Problem) -> Callable[..., tuple[At, np.ndarray, float, float]]:
+        """Return what takes x, ∇φ(x), the point after the steps, ∇φ there and how often the rounding of x has grown.
+
+        It gives where to go on from, ∇φ there, how far beyond that is, and how often rounding has grown there.
+        """
+        return lambda at, c, after, slope, growth: (after, slope, 0.0, 1.0)
 
     def _stepped(self, problem: Problem, metric: Metric, at: At, c: np.ndarray) -> tuple[At, np.ndarray] | None:
         """Return the point after a few steps on the convex model at x, and ∇φ there; None where nothing moves."""
@@ -110,7 +116,7 @@ class DCInexact(Method):
 
 @register("dc-accelerated")
 class DCAccelerated(DCInexact):
-    """Inexact DC, extrapolated along the last step to where F is least: monotone, and exact without a search.
+    """Inexact DC with Anderson's acceleration, or extrapolated along the last step to where F is least: monotone.
 
     Problem
     -------
@@ -118,23 +124,29 @@ class DCAccelerated(DCInexact):
 
     Algorithm
     ---------
-    1. y is xₖ after ``steps`` inner steps on the convex model at xₖ.
-    2. xₖ₊₁ = y + t(y − xₖ) with the t ≥ 0 in K where the quartic F is least: images give its coefficients, and ∇φ is
-       linear, so that the extrapolation costs one pass.
+    1. yₖ is xₖ after ``steps`` inner steps on the convex model at xₖ.
+    2. On subspaces, xₖ₊₁ = Σ γᵢyᵢ over the last ``memory`` steps, Σγᵢ = 1, for which ‖Σ γᵢ(yᵢ − xᵢ)‖ is least; where F
+       is not less there than at yₖ, or K is no subspace:
+    3. xₖ₊₁ = yₖ + t(yₖ − xₖ) with the t ≥ 0 in K where the quartic F is least.
+
+    Images and ∇φ are linear, so that F is known at all these points, and either of them costs one pass.
 
     Guarantee
     ---------
-    F falls at every step, as it does without extrapolation.
+    F falls at every step, as it does without acceleration.
 
     Reference
     ---------
-    Phan, Le & Le Thi, *Accelerated difference of convex functions algorithm*, IJCAI 2018, whose safeguard the exact
-    search makes unnecessary.
+    Phan, Le & Le Thi, *Accelerated difference of convex functions algorithm*, IJCAI 2018, whose safeguard exact values
+    make unnecessary; Walker & Ni, *Anderson acceleration for fixed-point iterations*, SIAM J. Numer. Anal. 2011.
 
     Parameters
     ----------
     steps : int
         Inner steps, two passes each.
+    memory : int
+        The last steps that are combined; 1 for none. With 5, phase retrieval and distances take 0.5 to 0.8 of the
+        passes, with 3 or 10 a little more.
 
     Examples
     --------
@@ -145,11 +157,47 @@ class DCAccelerated(DCInexact):
     (True, True)
     """
 
-    extrapolates = True
     version = 2
 
-    def __init__(self, steps: int = 2) -> None:
+    def __init__(self, steps: int = 2, memory: int = 5) -> None:
         super().__init__(steps)
+        self.memory = memory
+
+    def _beyond(self, problem):
+        """Return what combines the last steps, or extrapolates the last one."""
+        kept: list[tuple[np.ndarray, At, np.ndarray]] = []
+
+        def further(at, c, after, slope, growth):
+            if problem.cone.subspace:
+                kept.append((after.point - at.point, after, slope))
+                del kept[: -self.memory]
+                combined = _combined(problem, kept)
+                if combined is not None:
+                    beyond, there, spread = combined
+                    return beyond, there, 1.0, spread
+            beyond, there, t = _extrapolated(problem, at, c, after, slope)
+            return beyond, there, t, 1.0 + t * (1.0 + growth)
+
+        return further
+
+
+def _combined(problem: Problem, kept: list[tuple[np.ndarray, At, np.ndarray]]) -> tuple[At, np.ndarray, float] | None:
+    """Return the combination of the last steps that changes least, ∇φ there, and Σ|shares|; None where F is no less."""
+    changes = np.stack([change for change, _, _ in kept])
+    square = changes @ changes.T
+    if len(kept) < 2 or not np.trace(square) > 0.0:
+        return None
+    shares = np.linalg.solve(square + RIDGE * np.trace(square) * np.eye(len(kept)), np.ones(len(kept)))
+    total = float(shares.sum())
+    if not np.isfinite(shares).all() or total == 0.0:
+        return None
+    shares /= total
+    image = sum(share * after.image for share, (_, after, _) in zip(shares, kept, strict=True))
+    if not problem.misfit.line(image, image)[0] < kept[-1][1].value:
+        return None
+    point = sum(share * after.point for share, (_, after, _) in zip(shares, kept, strict=True))
+    slope = sum(share * found for share, (_, _, found) in zip(shares, kept, strict=True))
+    return problem.misfit.moved(point, image), slope, float(np.abs(shares).sum())
 
 
 def _extrapolated(problem: Problem, before: At, c_before: np.ndarray, at: At, c: np.ndarray):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import numpy as np
 from quartbench import precondition
 from quartbench.errors import ProblemError
 from quartbench.metrics import Metric
+from quartbench.solvers.progress import bar
 
 from .contract import Iterate, Method, make_method
 from .problem import Problem
@@ -50,6 +52,7 @@ def solve(
     time_limit: float | None = None,
     seed: int = 0,
     callback: Callable[[State], Any] | None = None,
+    progress: bool = False,
     stages: list[Stage] | None = None,
 ) -> Result:
     """Minimise F over the cone of an inverse problem from a start.
@@ -73,6 +76,8 @@ def solve(
         Of the random start.
     callback : callable, optional
         Called with a :class:`State` after every iterate; stops the run by returning False.
+    progress : bool
+        Show a progress bar with the residual, or the stationarity where that is less: one of them falls to ``tol``.
     stages : list of Stage, optional
         What was done before, as a start: it counts with the run.
 
@@ -102,7 +107,8 @@ def solve(
     point = _start(problem, inner, start, seed)
     run = _Run(problem, inner, chosen, x_scale, f_scale, reason, tol)
     limits = (max_iter, math.inf if max_passes is None else max_passes, math.inf if time_limit is None else time_limit)
-    status = run.follow(chosen.iterates(inner, made, point), limits, callback)
+    with bar(chosen.name, tol, "residual") if progress else nullcontext((None, None)) as (advance, passing):
+        status = run.follow(chosen.iterates(inner, made, point), limits, callback, advance, passing)
     return run.result(status, perf_counter() - began, list(stages or ()))
 
 
@@ -154,7 +160,7 @@ class _Run:
         self.history, self.best = History(), None
         self.by = ""
 
-    def follow(self, iterates, limits, callback) -> str:
+    def follow(self, iterates, limits, callback, advance, passing) -> str:
         """Take iterates until the end, and say which rule ended them."""
         max_iter, max_passes, time_limit = limits
         clock, resumed = 0.0, perf_counter()
@@ -164,6 +170,9 @@ class _Run:
                 residual, stationarity = self._note(found, clock)
                 if not math.isfinite(found.at.value):
                     return "stalled"
+                if advance is not None:
+                    advance(min(residual, stationarity), count)
+                    passing(self.problem.misfit.passes)
                 if callback is not None:
                     state = State(
                         count,

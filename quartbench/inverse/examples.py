@@ -71,6 +71,27 @@ def bridge(points: int, seed: int = 0) -> np.ndarray:
     )
 
 
+def clouds(
+    count: int, points: int, bridges: int = 1, neighbours: int | None = None, seed: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return uniform points in unit cubes along a line, and pairs: near ones in each cube, a few bridges to the next.
+
+    ``neighbours`` is how many near ones each point has; all in its cube, unless given.
+    """
+    rng = np.random.default_rng(seed)
+    places, pairs = [], []
+    for cube in range(count):
+        here = rng.random((points, 3))
+        within = np.stack(np.triu_indices(points, 1), axis=1) if neighbours is None else near_pairs(here, neighbours)
+        pairs.append(within + cube * points)
+        places.append(here + np.array([3.0 * cube, 0.0, 0.0]))
+    for cube in range(count - 1):
+        ends = [rng.choice(points, bridges, replace=False) + side * points for side in (cube, cube + 1)]
+        pairs.append(np.stack(ends, axis=1))
+    pairs = np.concatenate(pairs)
+    return np.concatenate(places), pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
+
+
 def ubiquitin() -> np.ndarray:
     """Return the 602 heavy atoms of human ubiquitin (PDB 1UBI, public domain; its file says more), in angstrom."""
     text = files("quartbench.inverse").joinpath("data/1ubi.txt").read_text(encoding="utf-8")

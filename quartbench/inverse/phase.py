@@ -42,6 +42,7 @@ def phase(
     max_iter: int = 2000,
     seed: int = 0,
     callback: Any = None,
+    progress: bool = False,
 ) -> Result:
     """Return a signal x with |⟨qᵢ,x⟩|² ≈ dᵢ; it is known up to a global phase only.
 
@@ -60,7 +61,7 @@ def phase(
     method : str, Method or class
         ``auto`` is L-BFGS with exact line searches, first on the weighted sum, whose curvature is far more even, then
         where noise asks for it on the plain one.
-    tol, max_iter, seed, callback
+    tol, max_iter, seed, callback, progress
         As for :func:`quartbench.inverse.solve`.
     restarts : int
         Runs from other starts where the data are not fitted to 3 %; ended once two runs agree.
@@ -92,7 +93,7 @@ def phase(
     floor = FLOOR * float(np.abs(d).mean())
     even = Problem(form, d, weights=floor / (np.maximum(d, 0.0) + floor))
     last = even if noise == "poisson" else plain
-    options = {"tol": tol, "max_iter": max_iter, "callback": callback}
+    options = {"tol": tol, "max_iter": max_iter, "callback": callback, "progress": progress}
     stages: list[Stage] = []
     best, point = None, start
     for attempt in range(restarts + 1):

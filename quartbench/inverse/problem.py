@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from quartbench.cones import Cone
-from quartbench.errors import ProblemError
-from quartbench.forms import Form
+from quartbench.errors import ProblemError, any_array
+from quartbench.forms import Form, TermForm
 
-from .misfits import Misfit, misfit
+from .matrices import MatrixMisfit
+from .misfits import Misfit, TermMisfit
 
 
 class Problem:
@@ -48,7 +50,7 @@ class Problem:
         self.form = form
         self.cone = (cone or form.cone).bind(form)
         form.require_cone(self.cone)
-        self.misfit: Misfit = misfit(form, d, weights)
+        self.misfit: Misfit = _misfit(form, d, weights)
 
     @property
     def dim(self) -> int:
@@ -120,3 +122,16 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"inverse.Problem({self.form!r}, cone={self.cone!r})"
+
+
+def _misfit(form: Form, data: Any, weights: Any = None) -> Misfit:
+    """Return what compares a form with data: with numbers where it has terms, else with a symmetric matrix."""
+    if isinstance(form, TermForm):
+        if sp.issparse(data) or any_array(data, "d").dtype.kind == "c":
+            raise ProblemError(f"d must be real numbers, one for each term, found {type(data).__name__}")
+        return TermMisfit(form, data, weights)
+    if weights is not None:
+        raise ProblemError(f"weights are for forms with terms, found {type(form).__name__}")
+    if len(form.shape) != 2:
+        raise ProblemError(f"{type(form).__name__} has neither terms nor points X of n × r: it cannot be fitted")
+    return MatrixMisfit(form, data)

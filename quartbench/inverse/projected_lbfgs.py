@@ -8,7 +8,8 @@ from quartbench.kernels import factors, quasi
 
 from .contract import Iterate, Method, register
 from .lines import fall_on, lowest
-from .misfits import At, require_factors
+from .matrices import require_factors
+from .misfits import At
 from .problem import Problem
 
 #: The least squared cosine between two columns of X for which the metric knows of them. Clusters of near neighbours

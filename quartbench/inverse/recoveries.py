@@ -24,7 +24,7 @@ from .distances import distances
 from .driver import solve
 from .embeddings import landmark_start
 from .embeddings import spectral_start as classical_start
-from .misfits import symmetric
+from .matrices import symmetric
 from .phase import phase, phase_error, spectral_start
 from .problem import Problem
 from .results import Result

@@ -12,12 +12,13 @@ from scipy.sparse.csgraph import connected_components
 
 from quartbench.errors import ProblemError
 from quartbench.kernels import graph
+from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 #: Points that an error or a message names at most.
 NAMED = 8
 
 #: Coordinates up to which the rank of the rigidity matrix is computed: a tenth of a second at the most.
-RANKED = 900
+RANKED = 600
 
 #: Relative to the largest, eigenvalues of RᵀR below this are zero; a factor with a better condition than the second
 #: shows without eigenvalues that none is.
@@ -88,7 +89,7 @@ def hinges(points: int, edges: np.ndarray) -> np.ndarray:
 def movable_points(points: int, edges: np.ndarray, dim: int, cuts: np.ndarray | None = None) -> np.ndarray:
     """Return the points that can move relative to the largest rigid part, though no known distance changes.
 
-    What lies behind a hinge always can. On graphs of up to 900 coordinates the rank of the rigidity matrix, at random
+    What lies behind a hinge always can. On graphs of up to 600 coordinates the rank of the rigidity matrix, at random
     places, finds all others as well, such as parts that share a line, about which they turn. That mirror images alone
     are possible it does not see.
 
@@ -130,14 +131,15 @@ def _rigid_part(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
     x = rng.standard_normal((points, dim))
     motions = _rigid_motions(x)
     heads, tails = edges.T
-    along, count = x[heads] - x[tails], np.arange(len(edges))
-    rigidity = np.zeros((len(edges), points, dim))
-    rigidity[count, heads], rigidity[count, tails] = along, -along
-    rigidity = rigidity.reshape(len(edges), -1)
-    matrix = rigidity.T @ rigidity
+    along = x[heads] - x[tails]
+    blocks, matrix = along[:, :, None] * along[:, None, :], np.zeros((points, points, dim, dim))  # RᵀR
+    matrix[heads, tails] = matrix[tails, heads] = -blocks
+    matrix[np.arange(points), np.arange(points)] = -matrix.sum(axis=1)
+    matrix = matrix.transpose(0, 2, 1, 3).reshape(points * dim, -1)
     rigid = np.linalg.qr(motions)[0]
     held = matrix + np.trace(matrix) / len(matrix) * (rigid @ rigid.T)
-    factor, failed = lapack.dpotrf(held, lower=1)
+    with blas_threads(ONE_THREAD_WORK):
+        factor, failed = lapack.dpotrf(held, lower=1)
     if not failed and lapack.dpocon(factor, np.abs(held).sum(axis=0).max(), uplo="L")[0] > CLEARLY:
         return np.ones(points, dtype=bool)
     values, vectors = np.linalg.eigh(held)

@@ -15,7 +15,7 @@ from quartbench.forms import GramForm
 
 from .contract import Method
 from .driver import solve
-from .misfits import symmetric
+from .matrices import symmetric
 from .problem import Problem
 from .results import Result, Stage
 
@@ -31,6 +31,7 @@ def symnmf(
     max_iter: int = 2000,
     seed: int = 0,
     callback: Any = None,
+    progress: bool = False,
 ) -> Result:
     """Return X ≥ 0 of n × rank with XXᵀ ≈ M, by minimising ‖XXᵀ − M‖²_F.
 
@@ -47,7 +48,7 @@ def symnmf(
         ``auto`` is ``projected-lbfgs``: L-BFGS on the entries that are free, in a metric of the rows of X.
     restarts : int
         Further runs from other random starts; the best is returned.
-    tol, max_iter, seed, callback
+    tol, max_iter, seed, callback, progress
         As for :func:`quartbench.inverse.solve`.
 
     Returns
@@ -72,7 +73,7 @@ def symnmf(
         began = perf_counter()
         point = uniform_start(matrix, rank, seed + attempt) if isinstance(start, str) and start == "random" else start
         stages.append(Stage("start", "uniform", 0, 0, perf_counter() - began, float("nan")))
-        found = solve(problem, method, point, tol=tol, max_iter=max_iter, callback=callback)
+        found = solve(problem, method, point, tol=tol, max_iter=max_iter, callback=callback, progress=progress)
         stages += found.stages
         best = found if best is None or found.fun < best.fun else best
         if found.status == "stopped" or not isinstance(start, str):

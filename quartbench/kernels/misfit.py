@@ -44,6 +44,15 @@ def product_weights(image, direction, rank, alpha, beta, weights):
 
 
 @kernel
+def _quartic(square, slope, curvature, twist, last):
+    """Return the coefficients of F(x + t v) from Σωa², Σωab, Σω(4b² + 2ae), Σωbe, Σωe²; a + 2bt + et² is a misfit."""
+    # Sums that a function added terms to would be kept in memory, which takes a seventh longer.
+    out = np.empty(5)
+    out[0], out[1], out[2], out[3], out[4] = square, 4.0 * slope, curvature, 4.0 * twist, last
+    return out
+
+
+@kernel
 def line(image, direction, rank, d, omega):
     """Return the five coefficients of t ↦ F(x + t v), constant first, from the images of x and v."""
     c0 = c1 = c2 = c3 = c4 = 0.0
@@ -60,9 +69,7 @@ def line(image, direction, rank, d, omega):
         c2 += w * (4.0 * b * b + 2.0 * a * e)
         c3 += w * b * e
         c4 += w * e * e
-    out = np.empty(5)
-    out[0], out[1], out[2], out[3], out[4] = c0, 4.0 * c1, c2, 4.0 * c3, c4
-    return out
+    return _quartic(c0, c1, c2, c3, c4)
 
 
 @kernel
@@ -84,9 +91,7 @@ def line_to(image, ahead, rank, d, omega):
         c2 += w * (4.0 * b * b + 2.0 * a * e)
         c3 += w * b * e
         c4 += w * e * e
-    out = np.empty(5)
-    out[0], out[1], out[2], out[3], out[4] = c0, 4.0 * c1, c2, 4.0 * c3, c4
-    return out
+    return _quartic(c0, c1, c2, c3, c4)
 
 
 # Complex rows, as interleaved reals (m, 2N) ---------------------------------------------------------------------------

@@ -127,7 +127,7 @@ def average(sweeps: Sweeps) -> Sweep:
     tau = total = sweeps.start
     for _ in range(count - 1):
         point = sweeps(tau, "mm")
-        tau = sweeps.normalised((np.log(tau) + np.log(point.g / sweeps.n)) / sweeps.q)
+        tau = sweeps.normalised(np.log(tau * point.g) / sweeps.q)
         total = total + tau
         sweeps.iterations += 1
     return sweeps(total / np.linalg.norm(total, sweeps.q), "certify")
@@ -201,7 +201,7 @@ def sketched(sweeps: Sweeps, columns: int, rng: np.random.Generator) -> Sweep:
         g = sweeps.sketched(sweeps.normalised(u), columns, rng)
         step = 2.0 / (sweeps.p + 1.0) if k < SKETCH_BURN else 1.0 / (k - SKETCH_BURN + 2)
         u = np.log(sweeps.normalised(u))
-        u = u + step * ((sweeps.p - 1.0) * np.log(g / sweeps.n) - u)
+        u = u + step * ((sweeps.p - 1.0) * np.log(g) - u)
         sweeps.iterations += 1
     return sweeps(sweeps.normalised(u), "certify")
 

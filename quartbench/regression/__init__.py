@@ -3,11 +3,12 @@
 from typing import TYPE_CHECKING, Any
 
 from .l4 import Regression, l4_regression
+from .placement import edge_rows, placement
 
 if TYPE_CHECKING:
     from .estimator import QuarticRegressor
 
-__all__ = ["QuarticRegressor", "Regression", "l4_regression"]
+__all__ = ["QuarticRegressor", "Regression", "edge_rows", "l4_regression", "placement"]
 
 
 def __getattr__(name: str) -> Any:

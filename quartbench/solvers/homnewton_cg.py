@@ -113,7 +113,7 @@ def newton_cg(
         if plane.bounded and r @ (plane.cone.euclidean(y.point + e) - y.point) < KEPT * float(r @ e):
             # Projected, this direction has lost its descent to coordinates near zero; that of the gradient never does.
             curvature = float(z @ plane.form.hessian_product_flat(y.point, y.image, z))
-            e = (size / curvature if curvature > 0.0 else 1.0) * z
+            e = (size / curvature) * z if curvature > 0.0 else z
         decrement = newton_decrement(y, r, e)
         ratio = decrement * y.rho / size if size > 0.0 else 0.0
         step = plane.step(y, r, e)

@@ -21,7 +21,7 @@ from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
 from quartbench.inverse.recoveries import application
 
-from . import grid, store, system, worker
+from . import grid, store, system, weights, worker
 from .rows import NOTHING, NOWHERE
 from .timing import PAUSE
 
@@ -202,6 +202,8 @@ class Runner:
             "notes": list(self.study.notes),
             "noise": {"floor": statistics.median(spreads) if spreads else None, "cells": len(spreads)},
         }
+        if finished and self.study.weights:
+            about["weights"] = weights.measure()
         store.describe(self.out, about)
 
     # Turns ------------------------------------------------------------------------------------------------------------

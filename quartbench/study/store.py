@@ -31,6 +31,7 @@ FACTS: dict[str, tuple[type, str]] = {
     "created": (str, "a text"),
     "noise": (dict, "an object"),
     "notes": (list, "a list"),
+    "weights": (dict, "an object"),
 }
 REQUIRED = ("study", "config", "system", "command", "problem_set", "created")
 

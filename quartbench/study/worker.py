@@ -235,7 +235,7 @@ class Bench:
         found = {"value": fresh.value, "lower_bound": fresh.lower_bound, "gap": float(fresh.gap)}
         if abs(fresh.value - result.fun) > HONEST * abs(fresh.value):
             return found | lie(f"the run reports f = {result.fun:.12g}, and f is {fresh.value:.12g} at its point")
-        if result.success and fresh.gap > WEAKER * rel_gap:
+        if result.success and fresh.gap > WEAKER * rel_gap and not _borne_out(result, fresh.value, optimum, rel_gap):
             return found | lie(f"the run reports the gap {result.gap:.2e}, and its point has {fresh.gap:.2e}")
         if result.success and fresh.gap > rel_gap:
             # The best bound of the run is from an earlier point; the last one agrees with it within its slack.
@@ -267,6 +267,17 @@ class Witness:
             if reported < value - HONEST * abs(value):
                 return lie(f"f is reported as {reported:.12g} at iteration {iteration}, where it is {value:.12g}")
         return {}
+
+
+def _borne_out(result: Result, value: float, optimum: float, rel_gap: float) -> bool:
+    """Say whether a known f* bears out the gap of a run: its point is as good, and its bound below f*.
+
+    The bound of a run may be from a dual point that its last point alone does not give again: of homcg on sparse
+    10000×400, 5e-12 against 7e-10.
+    """
+    if not math.isfinite(optimum):
+        return False
+    return value - optimum <= rel_gap * abs(optimum) and result.lower_bound <= optimum + 1e-12 * abs(optimum)
 
 
 def made(spec: str, given: dict[str, Any]) -> Solver:

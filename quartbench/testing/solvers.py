@@ -16,6 +16,7 @@ from quartbench.model import Problem
 from quartbench.solvers.driver import closable
 
 from .problems import problems
+from .report import Report
 
 #: How far a reported value may be from f, and a point from its cone, relative to their size.
 TOLERANCE = 1e-9
@@ -26,7 +27,7 @@ def check_solver(
     rel_gap: float = 1e-6,
     max_iter: int = 20_000,
     seed: int = 0,
-) -> dict[str, str]:
+) -> Report:
     """Check that a solver keeps the contract of :class:`quartbench.solvers.Solver`; raise AssertionError where not.
 
     On small problems of every form and cone with known minimisers, in each metric that the cone allows: the iterates
@@ -46,9 +47,9 @@ def check_solver(
 
     Returns
     -------
-    dict
-        For every problem and metric the iterations it took, or why the method does not take that combination: it says
-        so with a ProblemError. Dense rows on free space are not optional.
+    Report
+        A dictionary that prints as a table: for every problem and metric the iterations it took, or why the method does
+        not take that combination: it says so with a ProblemError. Dense rows on free space are not optional.
 
     Examples
     --------
@@ -58,7 +59,7 @@ def check_solver(
     """
     method = solvers.make_solver(solver)
     assert solvers.describe(type(method)), "the first line of the docstring is what lists show: it is empty"
-    report = {}
+    report = Report(f"{method.name} keeps the contract of a solver:")
     for name, problem in problems(seed).items():
         for metric in _metrics(problem):
             where = f"{method.name} on {name} in the metric {metric.name}"

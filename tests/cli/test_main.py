@@ -75,3 +75,11 @@ def test_everything_that_has_a_name_is_listed():
     assert all(line for entries in found.values() for line in entries.values()), "each with one line"
     assert "[sigma_min, 1]" in found["instances"]["spectrum"]
     assert "[sigma_min, 1]" in " ".join(run("list").output.split())
+
+
+def test_lists_are_plain_words_and_completion_is_explained():
+    listed = run("list").output
+    assert "``" not in listed
+    assert ":class:" not in listed
+    assert "exactly gamma and condition number" in " ".join(listed.split())
+    assert "_QUARTBENCH_COMPLETE=bash_source quartbench" in run("list", "--help").output

@@ -69,6 +69,17 @@ def test_auto_takes_one_round_for_a_hessian_where_it_is_small(client):
     assert found.fun == pytest.approx(qb.solve(same, rel_gap=1e-10).fun, rel=1e-8)
 
 
+def test_weights_may_change_between_two_calls(client):
+    rows, _ = rows_of("dense")
+    form, weights = qb.DaskForm(blocks_of(rows, 1), client), np.ones(120)
+    first = form.adjoint(weights)
+    weights *= 2.0
+    np.testing.assert_allclose(form.adjoint(weights), 2.0 * first)
+    gram = form.weighted_gram(weights)
+    weights *= 3.0
+    np.testing.assert_allclose(form.weighted_gram(weights), 3.0 * gram)
+
+
 def test_twins_count_their_own_rounds(client):
     form = qb.DaskForm(blocks_of(*rows_of("dense")), client)
     twin = form.twin()
@@ -88,7 +99,44 @@ def test_pieces_are_arrays_to_numpy(client):
     np.testing.assert_allclose(np.maximum.reduce(image), array.max())
     np.testing.assert_allclose(np.concatenate([image, image]), np.concatenate([array, array]))
     np.testing.assert_allclose(image + array, 2.0 * array)
+    same = image
+    image *= 2.0
+    image -= 0.5
+    assert image is same
+    np.testing.assert_allclose(image, 2.0 * array - 0.5)
     assert (len(image), image.shape) == (120, (120,))
+
+
+def test_what_led_to_an_image_stays_short(client, monkeypatch):
+    monkeypatch.setattr(pieces, "DEEP", 8)
+    rows, _ = rows_of("dense")
+    form, same = qb.DaskForm(blocks_of(rows, 1), client), qb.StackedForm(rows)
+    x, d = np.random.default_rng(5).standard_normal((2, 12))
+    image, before, direction = form.image(x), form.image(d), form.image(d)
+    for _ in range(2 * pieces.DEEP):
+        image, _ = form.line_behind(direction, image, before, 0.01)
+        x = (x + 0.01 * d) / 1.01
+        assert image.depth <= pieces.DEEP
+    assert form.value_from_image(image) == pytest.approx(same.value(x), rel=1e-12)
+    for _ in range(2 * pieces.DEEP):
+        image = 0.5 * (image - 0.01 * direction) + image / 3.0
+        x = 0.5 * (x - 0.01 * d) + x / 3.0
+        assert image.depth <= pieces.DEEP + 3
+    assert form.value_from_image(image) == pytest.approx(same.value(x), rel=1e-12)
+    assert (image * image).point is None
+    assert (1.0 / image).point is None
+    assert np.abs(image).point is None
+
+
+def test_inverse_problems_have_the_answer_of_one_process(client, tmp_path):
+    rows, _ = rows_of("dense")
+    truth, noise = np.random.default_rng(6).standard_normal((2, 12))
+    np.save(tmp_path / "rows.npy", rows)
+    values = [
+        qb.inverse.solve(qb.inverse.Problem(form, (rows @ truth) ** 2 + 1.0), "newton", start=truth + 0.1 * noise).fun
+        for form in (qb.StackedForm(rows), qb.DiskForm(tmp_path), qb.DaskForm(blocks_of(rows, 1), client))
+    ]
+    assert values[1:] == pytest.approx([values[0]] * 2, rel=1e-6)
 
 
 @pytest.mark.slow

@@ -54,8 +54,11 @@ def written(request, tmp_path):
     return write
 
 
-@pytest.mark.parametrize("rank", [1, 3])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(
+    ("written", "rank", "dtype"),
+    [("npy", 1, np.float64), ("npy", 3, np.float32), ("columns", 3, np.float64), ("lists", 1, np.float32)],
+    indirect=["written"],
+)
 def test_a_form_on_disk_keeps_the_contract_and_has_the_terms_in_order(written, rank, dtype):
     rows = rows_of(dtype, rank)
     form, same = qb.DiskForm(written(rows, rank), rank), qb.StackedForm(rows, rank)

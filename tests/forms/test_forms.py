@@ -7,7 +7,19 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartbench.forms import FORMS, ComplexForm, DiffractionForm, GramForm, GraphForm, StackedForm
+from quartbench.forms import (
+    FORMS,
+    ComplexForm,
+    DiffractionForm,
+    GramForm,
+    GraphForm,
+    StackedForm,
+    blocks,
+    graph,
+    stacked,
+)
+from quartbench.forms import complex as complex_
+from quartbench.kernels import jit
 from tests.kernels import plain
 
 from .random_forms import KINDS, WITH_TERMS, connected_edges, dense_rows, forms, make, pairs, point
@@ -263,6 +275,57 @@ def test_rows_of_any_order_and_type_are_accepted_and_not_changed(variant, rank):
     plain.close(form.hessian_product(X, V), plain.hessian_product(ROWS, rank, X, V))
     after, before = (m.toarray() if sp.issparse(m) else np.asarray(m) for m in (given_rows, before))
     assert (after == before).all()
+
+
+def operations(kind, form, x, v):
+    """Return the operations of a form that have a kernel for one thread and one for several."""
+    image = form.image(x)
+    exact = image.reshape(-1)
+    some = {
+        "image": lambda: form.image(x),
+        "adjoint": lambda: form.adjoint(image),
+        "evaluate": lambda: form.evaluate(x),
+        "product": lambda: form.hessian_product(x, v),
+        "product from an image": lambda: form.hessian_product_from_image(image, v),
+        "known image": lambda: form.known_image(x),
+        "bounded image": lambda: form.known_image(x, exact=False),
+    }
+    if kind != "graph":
+        weights = np.ones(form.terms * form.leverage_rank)
+        some |= {
+            "known residual": lambda: form.known_residual(x, exact, 0.0 * exact),
+            "bounded residual": lambda: form.known_residual(x, exact, 0.0 * exact, exact=False),
+            "column squares": lambda: form.column_squares(weights),
+        }
+    if kind == "complex":
+        squares = np.ones(form.terms)
+        some |= {
+            "misfit": lambda: form._evaluate_misfit(x, squares, squares),
+            "misfit's product": lambda: form._misfit_product(image, squares, squares, v),
+        }
+    return some
+
+
+@pytest.mark.parametrize("kind", ["dense", "float32", "sparse", "complex", "graph"])
+def test_little_work_is_never_shared_and_much_always_is(kind, monkeypatch):
+    numba.set_num_threads(2)
+    shared = []
+
+    def counted(kernel, work, *arguments):
+        shared.append(kernel)
+        return jit.together(kernel, work, *arguments)
+
+    for module in (blocks, complex_, graph, stacked):
+        monkeypatch.setattr(module, "together", counted)
+    form = large(kind)
+    x, v = (point(form, RNG) for _ in range(2))
+    for much in (False, True):
+        monkeypatch.setattr(jit, "PARALLEL_WORK", 0 if much else 1 << 60)
+        monkeypatch.setattr(GraphForm, "_gatherers", lambda self, overhead=2.0: self._parts())
+        for name, operation in operations(kind, form, x, v).items():
+            shared.clear()
+            operation()
+            assert bool(shared) == much, name
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, bool, np.float16])

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import brentq
 
 from quartbench import GraphForm, StackedForm
@@ -158,3 +159,20 @@ def test_resistances_of_a_graph_are_those_of_its_laplacian():
     inverse = np.linalg.pinv(laplacian(tau))
     expected = [inverse[i, i] + inverse[j, j] - 2.0 * inverse[i, j] for i, j in form.edges]
     np.testing.assert_allclose(form.traces(form.weighted(in_order_of_the_form(tau))), expected, rtol=1e-9)
+
+
+def test_rows_are_solved_in_one_compiled_call_where_they_are_few_and_as_kernels_take_them():
+    few, many = np.ones((400, 100)), np.ones((401, 100))  # 4·10⁶ multiplications of a Hessian
+    assert np.shares_memory(StackedForm(few).small_rows(), few)
+    assert StackedForm(many).small_rows() is None
+    assert StackedForm(few.astype(np.float32)).small_rows() is None
+    assert StackedForm(few).scaled(2.0).small_rows() is None
+    locked = few.copy()
+    locked.flags.writeable = False
+    assert StackedForm(locked).small_rows() is None
+
+
+def test_a_sparse_entry_is_the_work_of_four_dense_ones():
+    rows = np.where(np.arange(60).reshape(20, 3) % 4, 1.0, 0.0)
+    assert StackedForm(rows)._work == 60
+    assert StackedForm(sp.csr_matrix(rows))._work == 4 * np.count_nonzero(rows)

@@ -19,6 +19,22 @@ def whole(matrix):
     return np.tril(matrix) + np.tril(matrix, -1).T
 
 
+@given(random_forms.forms(), st.integers(0, 2**32 - 1))
+def test_what_peers_are_given_is_the_same_quartic(form, seed):
+    rng = np.random.default_rng(seed)
+    x, v = random_forms.point(form, rng), random_forms.point(form, rng)
+    plain = form.plain()
+    s = plain.image(x)
+    q = plain.squares(s)
+    value, gradient, _ = form.evaluate(x)
+    product = form.hessian_product(x, v)
+    assert plain.value(s, q) == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(plain.gradient(s, q), gradient, rtol=1e-8, atol=1e-9 * np.abs(gradient).max())
+    close = {"rtol": 1e-8, "atol": 1e-9 * np.abs(product).max()}
+    np.testing.assert_allclose(plain.hessian_product(s, q, v), product, **close)
+    np.testing.assert_allclose(plain.hessian(s, q) @ v, product, **close)
+
+
 @given(random_forms.forms(), st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.37]))
 def test_dense_hessian_is_that_of_the_products(form, seed, scale):
     form = form.scaled(scale)
@@ -179,3 +195,12 @@ def test_precision_is_an_option_of_the_uniform_metric_alone():
         precondition.metric(form, "uniform", precision="half")
     with pytest.raises(ProblemError, match="has no options"):
         precondition.metric(form, "identity", precision="single")
+
+
+def test_the_hessian_that_peers_are_given_of_complex_rows():
+    rng = np.random.default_rng(0)
+    form = ComplexForm(rng.standard_normal((9, 3)) + 1j * rng.standard_normal((9, 3)))
+    x, v = rng.standard_normal((2, 6))
+    plain = form.plain()
+    s = plain.image(x)
+    np.testing.assert_allclose(plain.hessian(s, plain.squares(s)) @ v, form.hessian_product(x, v), rtol=1e-9)

@@ -251,6 +251,14 @@ def test_a_method_of_ones_own():
     assert found.nit == 3
 
 
+def test_progress_belongs_to_the_error_stream(capsys):
+    for problem, method in ((phase()[0], "lbfgs"), (clusters()[0], "projected-lbfgs")):
+        assert inverse.solve(problem, method, progress=True).success
+    rows, d, truth = inverse.examples.gaussian_phase(8, 60)
+    assert inverse.phase_error(inverse.phase(rows, d, progress=True).x, truth) < 1e-4
+    assert capsys.readouterr().out == ""
+
+
 # The lowest point of a quartic ----------------------------------------------------------------------------------------
 
 coefficient = st.floats(-1e3, 1e3).map(lambda number: 0.0 if abs(number) < 1e-3 else number)

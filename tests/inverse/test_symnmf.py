@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import quartbench as qb
 from quartbench import ProblemError, inverse
 from quartbench.instances.clusters import partition_similarity
-from quartbench.inverse.misfits import least_eigenvalue
+from quartbench.inverse.matrices import least_eigenvalue
 from quartbench.kernels import coordinates, factors
 
 NAMES = [

@@ -141,3 +141,11 @@ def test_every_method_takes_rows_of_zeros(solver):
     one, other = (qb.solve(one, c, solver=solver, rel_gap=1e-8) for one in (form, more))
     assert other.status == one.status == "converged"
     assert other.fun == pytest.approx(one.fun, rel=1e-7)
+
+
+def test_a_form_as_if_just_made_knows_its_zero_terms_still():
+    graph = qb.GraphForm(4, 2, [(0, 1), (1, 2), (2, 3), (0, 3)])
+    assert qb.lewis_weights(graph.fresh()).tau == pytest.approx(qb.lewis_weights(graph).tau)
+    more = padded("few")[1]
+    np.testing.assert_array_equal(more.fresh().zero_terms(), more.zero_terms())
+    assert more.fresh().passes == 0

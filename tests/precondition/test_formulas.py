@@ -1,5 +1,6 @@
 """What every step of the methods says, computed once more with an inverse and a loop."""
 
+import inspect
 import math
 import time
 
@@ -289,8 +290,36 @@ def test_a_sketch_has_32_columns_for_each_unit_of_the_logarithm():
     assert exact.error < 1e-9
 
 
+def test_resistances_by_conjugate_gradients_say_how_tight_they_are(monkeypatch):
+    ring = GraphForm(12, 2, [(i, (i + 1) % 12) for i in range(12)])
+    monkeypatch.setattr("quartbench.linalg.laplacians.DENSE_VERTICES", 1)
+    monkeypatch.setattr("quartbench.forms.graph.DENSE_VERTICES", 1)
+    monkeypatch.setattr("quartbench.linalg.dissection.DISSECTION_FLOPS", 0.0)
+    found = effective_resistance(ring, method="exact")
+    assert found.error == 3e-4
+    assert (np.abs(found.values / (11.0 / 12.0) - 1.0) <= 3e-4).all()
+
+
+@pytest.mark.parametrize(("eps", "accuracy"), [(0.01, 1e-6), (1e-7, 1e-8)])
+def test_a_sweep_is_ten_times_as_exact_as_the_weights_it_is_for(monkeypatch, eps, accuracy):
+    asked = []
+    weighted = StackedForm.weighted
+
+    def watched(form, tau, *rest, **options):
+        asked.append(options["accuracy"])
+        return weighted(form, tau, *rest, **options)
+
+    monkeypatch.setattr(StackedForm, "weighted", watched)
+    sweeps = Sweeps(StackedForm(ROWS), 2.0, eps, 10)
+    sweeps(sweeps.start, "start")
+    assert asked == [pytest.approx(accuracy)]
+
+
 def test_a_description_says_what_the_metrics_are():
     found = describe(StackedForm(ROWS))
+    weights = lewis_weights(StackedForm(ROWS))
+    assert (found.metrics[2].sweeps, weights.eps) == (weights.sweeps, 0.01)
+    assert inspect.signature(describe).parameters["eps"].default == 0.01
     gamma = traces(np.ones(M)).max()
     assert found.coherence == pytest.approx(gamma, rel=1e-9)
     assert found.coherence == pytest.approx(coherence(StackedForm(ROWS)), rel=1e-12)

@@ -29,6 +29,7 @@ from quartbench.solvers import (
     solvers,
     starting_point,
 )
+from quartbench.solvers.results import History
 
 #: Ours: those of others are held to what they promise in tests/solvers/peers.
 OWN = [name for name, cls in solvers().items() if not cls.peer and cls.__module__.startswith("quartbench.solvers")]
@@ -602,3 +603,13 @@ def test_threads_do_not_change_the_answer():
         numba.set_num_threads(count)
         found.append(solve(problem, "accel-homgd", "identity", rel_gap=1e-8).fun)
     assert found[0] == pytest.approx(found[1], rel=1e-8)
+
+
+def test_gaps_of_a_history_are_those_to_the_best_bound():
+    columns = {"passes": [1, 2, 3, 4], "seconds": [0.0] * 4, "steps": [1.0] * 4, "restarts": [False] * 4}
+    history = History(values=[0.5, -1.0, -2.0, -3.0], lower=-3.0, f_scale=7.0, **columns)
+    np.testing.assert_allclose(history.value, [3.5, -7.0, -14.0, -21.0])
+    # (f − lower)/|f|, infinite where f is not below 0, and never zero: the bound is known to rounding only.
+    np.testing.assert_allclose(history.gap[:3], [np.inf, 2.0, 0.5])
+    assert 0.0 < history.gap[3] < 1e-13
+    assert np.isnan(History(values=[-1.0] * 4, lower=-np.inf, f_scale=1.0, **columns).gap).all()

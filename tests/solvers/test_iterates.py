@@ -339,8 +339,8 @@ def test_progress_ends_after_three_values_that_do_not_fall(value):
 
 def test_distances_below_a_tenth_of_the_rounding_of_the_objective_are_noise(metric):
     line = [9.0, 1.0, 2.0, 3.0, 4.0]
-    assert RootStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 3.0, rel=1e-12)
-    assert PlainStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 9.0, rel=1e-12)
+    assert RootStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 3.0, rel=1e-12, abs=0.0)
+    assert PlainStep(PROBLEM, metric).distance(line)[1] == pytest.approx(0.1 * 2.0**-52 * 9.0, rel=1e-12, abs=0.0)
 
 
 @pytest.mark.parametrize(("kernel", "a"), [("quartic", 0.0), ("quartic+quadratic", 1.0)])

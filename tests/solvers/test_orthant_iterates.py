@@ -64,9 +64,10 @@ def test_homcg_projects_its_trials_and_starts_anew_where_the_free_coordinates_ch
     truth = Truth(seed, 0.3)
     y, found = truth.taken(HomCG(), 7)
     d, before, size_before, free_before, unit, t = np.zeros(COUNT), None, 1.0, None, None, 1.0
-    changes = 0
-    for iterate in found:
+    changes, restarted = 0, False
+    for number, iterate in enumerate(found):
         same_ray(truth, iterate.point, y)
+        assert iterate.restart == (restarted and number > 1)
         r = truth.residual(y) / truth.rho(y)
         free = (y > 0.0) | (r > 0.0)
         if free_before is not None and (free != free_before).any():
@@ -74,7 +75,8 @@ def test_homcg_projects_its_trials_and_starts_anew_where_the_free_coordinates_ch
         v = np.where(free, r / truth.diagonal, 0.0)
         unit = unit or np.abs(y).max() / np.abs(v).max()
         v = unit * v
-        d = v + (0.0 if before is None else max(0.0, (r - before) @ v / size_before)) * d
+        beta = 0.0 if before is None else max(0.0, (r - before) @ v / size_before)
+        d, restarted = v + beta * d, beta == 0.0
         d = d if r @ d > 0.0 else v
         before, size_before, free_before = r, r @ v, free
         while not truth.descends(y, r, np.maximum(y + t * d, 0.0)):

@@ -333,6 +333,13 @@ def test_the_checker_finds_what_is_wrong(solver, message):
         testing.check_solver(solver)
 
 
+def test_the_report_of_the_battery_prints_as_a_table():
+    first, *lines = str(testing.check_solver("homnewton")).splitlines()
+    assert first == "homnewton keeps the contract of a solver:"
+    assert len(lines) > 10
+    assert len({line.rstrip().rfind("  ") for line in lines if line.endswith("iterations")}) == 1
+
+
 class Overwrites(Solver):
     """Scales the rows for its own convenience, in place: its own answers are wrong, and so would be those of others."""
 

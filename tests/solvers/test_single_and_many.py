@@ -12,7 +12,8 @@ from quartbench.cones import Centred, Orthant, SecondOrder
 from quartbench.errors import ProblemError
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
-from quartbench.solvers import solve, solve_many
+from quartbench.solvers import HomCG, solve, solve_many
+from quartbench.solvers.single import InSingle
 
 METHODS = ("auto", "homcg", "homnewton", "homnewton-cg", "accel-homgd")
 ROWS = np.random.default_rng(0).standard_normal((90, 30))
@@ -53,6 +54,17 @@ def test_float32_needs_dense_rows_in_double_precision():
         solve(Problem(StackedForm(ROWS), C[0]), dtype="float16")
 
 
+def test_values_in_single_precision_count_their_rounding_against_them():
+    # Else a point of rounded rows could be kept before a better one of the rows themselves.
+    problem = Problem(StackedForm(ROWS), C[0])
+    metric = qb.metric(problem.form, "uniform")
+    start = qb.solvers.starting_point(problem, metric)
+    method = InSingle(HomCG()).planned(problem, metric, 1e-9)
+    single = Problem(StackedForm(ROWS.astype(np.float32)), C[0])
+    found, exact = next(method.iterates(problem, metric, start)), single.homogenised_value(start)
+    assert (found.value - exact) / abs(exact) == pytest.approx(3e-7, rel=1e-3)
+
+
 # Many right-hand sides ------------------------------------------------------------------------------------------------
 
 
@@ -77,6 +89,60 @@ def check(form, right, results, cone=None, rel_gap=1e-9):
 def test_each_of_many_is_what_it_is_alone(metric, rank):
     form = StackedForm(ROWS, rank=rank)
     check(form, C, solve_many(form, C, metric=metric, rel_gap=1e-9))
+
+
+def newton_in_step(rank, c, B, count):
+    """Return passes, value and step of each Newton iterate in the metric B, by dense matrices."""
+    blocks = ROWS.reshape(-1, rank, ROWS.shape[1])
+    y, before, passes = np.linalg.solve(B, c), 0.0, 2
+    y = y / (c @ y)
+    found = []
+    step = math.nan
+    for _ in range(count + 1):
+        s = blocks @ y
+        q = (s**2).sum(axis=1)
+        rho = float(q @ q)
+        found.append((passes, -0.75 * ((c @ y) ** 4 / (4.0 * rho)) ** (1.0 / 3.0), step))
+        gradient = 4.0 * np.einsum("i,ij,ijk->k", q, s, blocks)
+        along = np.einsum("ij,ijk->ik", s, blocks)
+        hessian = 4.0 * np.einsum("i,ijk,ijl->kl", q, blocks, blocks) + 8.0 * along.T @ along
+        r = 4.0 * rho / (c @ y) * c - gradient
+        # Conjugate gradients, until ⟨r,B⁻¹r⟩ has fallen by the square of ½, or of its own root ratio to the one before.
+        e, rest, z = np.zeros_like(y), r, np.linalg.solve(B, r)
+        size = rz = float(r @ z)
+        share = min(max(math.sqrt(size / before), 1e-4), 0.5) if before > 0.0 else 0.5
+        p, before = z, size
+        while True:
+            passes += 2
+            a = rz / float(p @ hessian @ p)
+            e, rest = e + a * p, rest - a * hessian @ p
+            z = np.linalg.solve(B, rest)
+            rz, last = float(rest @ z), rz
+            if rz <= share**2 * size:
+                break
+            p = z + rz / last * p
+        h = (c @ y) / (c @ (y + e)) * (y + e) - y
+        w = blocks @ h
+        b, f = (s * w).sum(axis=1), (w**2).sum(axis=1)
+        line = [4.0 * f @ f, 12.0 * b @ f, 8.0 * b @ b + 4.0 * q @ f, 4.0 * q @ b]
+        roots = np.roots(line)
+        step = float(roots[np.abs(roots.imag).argmin()].real)
+        y, passes = y + step * h, passes + 2
+    return found
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("name", ["uniform", "lewis"])
+def test_lockstep_takes_the_steps_of_newton_with_conjugate_gradients(rank, name):
+    form = StackedForm(ROWS, rank=rank)
+    metric = qb.metric(form, name)
+    B = np.array([metric.apply(unit) for unit in np.eye(30)])
+    for c, result in zip(C, solve_many(form, C, metric=metric, rel_gap=1e-15, max_iter=3), strict=True):
+        expected = newton_in_step(rank, c, B, 3)
+        history = result.history
+        assert history.passes.tolist() == [passes for passes, _, _ in expected]
+        np.testing.assert_allclose(history.value, [value for _, value, _ in expected], rtol=1e-9)
+        np.testing.assert_allclose(history.step[1:3], [step for *_, step in expected[1:3]], rtol=1e-4)
 
 
 @pytest.mark.parametrize(("a", "b"), [(1e60, 1e-60), (1e-60, 1e60)])
@@ -149,4 +215,4 @@ def test_bad_arguments_of_many_are_named(right, options, message):
     with pytest.raises(ProblemError, match=message):
         solve_many(StackedForm(ROWS), right, **options)
     with pytest.raises(ProblemError, match="form must be a Form"):
-        solve_many(ROWS, C)
+        solve_many("rows", C)

@@ -313,6 +313,32 @@ def test_the_gap_of_a_liar_is_the_true_one(misbehaved):
     assert row["gap"] >= (row["value"] - row["optimum"]) / abs(row["optimum"])
 
 
+def request(**columns):
+    """Return what the runner asks the worker for."""
+    given = {"seed": 0, "optimum": None, "given": "{}", "metric": "auto", "rel_gap": 1e-10, "max_iter": 10_000}
+    return given | {"time_limit": 60.0, "bounds": False, "kappa": False} | columns
+
+
+def test_a_gap_that_a_known_optimum_bears_out_is_no_lie():
+    # The last point of homcg gives 7e-10 here by itself; its run had a dual point that gives 5e-12.
+    arguments = json.dumps({"m": 10_000, "n": 400, "density": 0.01})
+    row = worker.Bench(lambda *_: None).run(request(generator="sparse", arguments=arguments, spec="homcg"))
+    assert row["success"], row["message"]
+    assert row["lower_bound"] <= row["optimum"]
+    assert 0.0 <= row["gap"] <= 1e-10
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_kappa_is_measured_where_it_is_asked_for(asked):
+    arguments = json.dumps({"m": 60, "n": 8, "sigma_min": 0.2})
+    given = request(generator="spectrum", arguments=arguments, spec="homgd", metric="lewis", bounds=True, kappa=asked)
+    row = worker.Bench(lambda *_: None).run(given)
+    if asked:
+        assert 1.0 <= row["kappa_measured"] <= row["kappa_bound"] * (1.0 + 1e-9)
+    else:
+        assert np.isnan(row["kappa_measured"])
+
+
 def test_bad_problems_and_metrics_are_failures_too(misbehaved):
     rows = misbehaved.loc["homgd"].set_index("generator")
     assert set(rows["status"]) == {"failed"}

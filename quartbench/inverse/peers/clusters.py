@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.inverse.contract import Iterate, Method, register
-from quartbench.inverse.misfits import At, require_factors
+from quartbench.inverse.matrices import require_factors
+from quartbench.inverse.misfits import At
 from quartbench.kernels import coordinates
 
 #: Between which bounds a step of Barzilai and Borwein stays, relative to the first.

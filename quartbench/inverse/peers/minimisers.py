@@ -9,7 +9,8 @@ from scipy.optimize import Bounds, minimize
 
 from quartbench.errors import ProblemError
 from quartbench.inverse.contract import Iterate, Method, register
-from quartbench.inverse.misfits import At, MatrixMisfit, TermMisfit
+from quartbench.inverse.matrices import MatrixMisfit
+from quartbench.inverse.misfits import At, TermMisfit
 from quartbench.inverse.problem import Problem
 from quartbench.solvers.peers.handover import handed_over
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from quartbench import inverse
 from quartbench.errors import ProblemError, unknown_name
+from quartbench.instances.saved import checksum
 from quartbench.precondition import METRICS
 from quartbench.solvers import load_solver, make_solver, solvers
 
@@ -28,11 +29,15 @@ RESTARTS = "restarts"
 MOST = 2**63 - 1
 
 
-def read_instances(entry: Any, where: str = "instance") -> list[Instance]:
+def read_instances(entry: Any, where: str = "instance", folder: Path | None = None) -> list[Instance]:
     """Return the instances of ``"spectrum:m=2000,n=1000,sigma_min=0.02"`` or the same as a table.
 
-    In a table an argument may be a list: the instances are then all combinations.
+    In a table an argument may be a list: the instances are then all combinations. The name of a file,
+    ``"problem.npz"``, is the problem that was saved there.
     """
+    if isinstance(entry, str) and entry.lower().endswith(".npz"):
+        path = os.path.abspath(folder / entry if folder is not None else entry)
+        return [Instance("saved", (("path", path), ("content", checksum(path))))]
     if isinstance(entry, str):
         name, _, text = entry.partition(":")
         table = dict(_assignment(part, where) for part in text.split(",") if part.strip())
@@ -92,12 +97,13 @@ def read_methods(
 ) -> tuple[Method, ...]:
     """Return the solvers of names, ``"file.py:Class"`` or tables ``{method = …, setting = …}``.
 
-    Where ``missed`` is given, solvers that are not registered are noted there instead of being errors. The methods for
-    recoveries have names of their own, and may have a setting ``restarts``.
+    A name may carry settings, ``"homgd:step=fixed"``, and so may a file. Where ``missed`` is given, solvers that are
+    not registered are noted there instead of being errors. The methods for recoveries have names of their own, and may
+    have a setting ``restarts``.
     """
     found, known = [], known_methods(recoveries)
     for entry in entries:
-        table = {"method": entry} if isinstance(entry, str) else entry
+        table = _settings(entry, where) if isinstance(entry, str) else entry
         if not isinstance(table, dict) or not isinstance(table.get("method"), str):
             raise ProblemError(f"{where}: a solver must be a name or a table with 'method', found {entry!r}")
         given = {key: value for key, value in table.items() if key != "method"}
@@ -107,6 +113,18 @@ def read_methods(
             continue
         found.append(_inverse_method(spec, given, where) if recoveries else _method(spec, given, where, folder))
     return tuple(dict.fromkeys(found))
+
+
+def _settings(entry: str, where: str) -> dict[str, Any]:
+    """Return the table of a solver that is named with its settings: ``"name:setting=value,…"``."""
+    method, colon, settings = entry.rpartition(":")
+    if not colon or "=" not in settings:
+        return {"method": entry}
+    words = {"true": True, "false": False}
+    given = (_assignment(part, where) for part in settings.split(","))
+    return {"method": method} | {
+        name: words.get(value, value) if isinstance(value, str) else value for name, value in given
+    }
 
 
 def known_methods(recoveries: bool) -> dict[str, type]:

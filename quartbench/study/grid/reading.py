@@ -59,12 +59,16 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
-    _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", *LIMITS), where)
+    _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", *LIMITS), where)
     groups, missed = [], []
     notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
+    weights = found.get("weights", False)
+    if not isinstance(weights, bool):
+        raise ProblemError(f"{where}: weights must be true or false, found {weights!r}")
     for other in _list(found.get("include", []), f"{where}: include"):
         included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
         groups += included.groups
+        weights |= included.weights
         notes |= dict.fromkeys(included.notes)
     defaults = {name: found[name] for name in LIMITS if name in found}
     tables = _list(found.get("group", []), f"{where}: group")
@@ -92,7 +96,7 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     about = found.get("about", "")
     if not isinstance(about, str):
         raise ProblemError(f"{where}: about must be a text, found {about!r}")
-    return Study(name, tuple(groups), about, grace, tuple(notes))
+    return Study(name, tuple(groups), about, grace, tuple(notes), weights)
 
 
 def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Group:
@@ -105,7 +109,7 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
     given["instances"] = tuple(
         instance
         for entry in _list(table["instances"], f"{where}: instances")
-        for instance in read_instances(entry, f"{where}: instances")
+        for instance in read_instances(entry, f"{where}: instances", folder)
     )
     kinds = {instance.inverse for instance in given["instances"]}
     if len(kinds) > 1:
@@ -215,5 +219,5 @@ def with_flags(
 
 def _suits(flag: str, inverse: bool) -> bool:
     """Say whether a solver by its name is one for groups of a kind; one in a file is for convex problems."""
-    name = flag.removeprefix("+")
-    return name in known_methods(inverse) or (not inverse and ":" in name)
+    name, _, settings = flag.removeprefix("+").partition(":")
+    return name in known_methods(inverse) or (not inverse and bool(settings))

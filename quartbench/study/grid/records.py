@@ -11,6 +11,7 @@ import itertools
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from quartbench.instances import INSTANCES, PROBLEM_SET
@@ -48,6 +49,8 @@ class Instance:
     def label(self) -> str:
         """The problem in words: its size, then the arguments that are not at their defaults."""
         given = dict(self.arguments)
+        if self.generator == "saved":
+            return Path(given["path"]).stem
         words = [self.generator.replace("_", "-")]
         if {"m", "n"} <= given.keys():
             words.append(f"{given.pop('m')}×{given.pop('n')}")
@@ -108,6 +111,7 @@ class Study:
     about: str = ""
     grace: float = GRACE
     notes: tuple[str, ...] = field(default=())
+    weights: bool = False
 
 
 @dataclass(frozen=True)

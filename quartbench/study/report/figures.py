@@ -98,7 +98,7 @@ class Figure:
 def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
     """Return every figure that the runs at hand can fill, in the order of the page."""
     found = [gap_figure(runs, group) for group in PAPER]
-    found.append(rate_figure(runs))
+    found += [rate_figure(runs), weight_figure(runs.attrs.get("weights"))]
     others = dict.fromkeys(group for group in runs.group if group not in PAPER and group != rates.GROUP)
     found += [curve_figure(runs, group) for group in others if group not in (*SCALING, CONDITIONING)]
     found += [scaling_figure(runs, group) for group in SCALING]
@@ -215,6 +215,28 @@ def _median_fall(runs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     gaps = np.array([np.where(k <= at[-1], gap[place], 0.0) for (at, gap), place in zip(falls, last, strict=True)])
     middle = np.median(gaps, axis=0)
     return k[middle > 0.0], middle[middle > 0.0]
+
+
+def weight_figure(record: dict | None) -> Figure | None:
+    """Return the distance of Algorithm 3 to τ* against sweeps, with the rate as printed and as corrected."""
+    rows = pd.DataFrame((record or {}).get("distances", []))
+    if rows.empty:
+        return None
+    panels = []
+    for p, cell in rows.groupby("p"):
+        series = [
+            Series(str(instance), here.sweep.to_numpy(), here.distance.to_numpy())
+            for instance, here in cell.groupby("instance", sort=False)
+        ]
+        bounds = cell.groupby("sweep")[["printed", "corrected"]].max()
+        for column, words in (("printed", "rate as printed"), ("corrected", "rate as corrected")):
+            series.append(Series(words, bounds.index.to_numpy(), bounds[column].to_numpy()))
+        panels.append(Panel(f"p = {p:g}", "sweeps k", "distance to τ*", series, xlog=False))
+    caption = (
+        "Algorithm 3: the largest |ln τᵢ⁽ᵏ⁾ − ln τᵢ*| after k sweeps. The proof of Prop. 5.8 gives "
+        "((p − 1)^{k+1}/p)·ln(rm); printed is (1 − 1/p)^{k+1}·ln(rm), which is less."
+    )
+    return Figure("weights", "Lewis weights at general p", caption, panels)
 
 
 # Scaling --------------------------------------------------------------------------------------------------------------

@@ -66,6 +66,8 @@ def write(directory: Path, out: Path | None = None) -> Report:
         damaged = f": {len(unreadable)} files cannot be read" if unreadable else " yet"
         raise ProblemError(f"no runs in {str(directory)!r}{damaged}")
     runs = costs.prepare(runs).sort_values("contender", kind="stable", ignore_index=True)  # as legends have them
+    if about.get("weights"):
+        runs.attrs["weights"] = _Record(about["weights"])
     content = Content(runs, about, _kernels(directory))
     try:
         content.save(out)
@@ -193,6 +195,7 @@ class Content:
             "paper_figures": [by_name[name] for name in PAPER if name in by_name],
             "missing_figures": [name for name in PAPER if name not in by_name],
             "rate_figure": by_name.get(rates.GROUP),
+            "weight_figure": by_name.get("weights"),
             "rate_table": tables.rate_table(self.runs),
             "kappa_table": tables.kappa_table(self.runs),
             "scaling_figures": [by_name[name] for name in SCALING if name in by_name],
@@ -237,6 +240,13 @@ class Content:
         ]
         panels = [draw.svg(panel, f"{figure.name}-{i}", self.styles) for i, panel in enumerate(figure.panels)]
         return {"figure": figure, "legend": legend, "panels": panels}
+
+
+class _Record(dict):
+    """What is not copied with every selection of runs, as pandas does with all attributes of a frame."""
+
+    def __deepcopy__(self, memo: dict) -> _Record:
+        return self
 
 
 class _Facts(dict):

@@ -43,7 +43,7 @@ def typeset(text: object) -> Markup:
     """Return a text for HTML in which a^{b} is raised and σ_min lowered, as print has them."""
     safe = str(escape(text))
     safe = re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", safe)
-    return Markup(re.sub(r"(?<=[σLμ])_(min|max)\b", r"<sub>\1</sub>", safe))
+    return Markup(re.sub(r"(?<=[σD])_(min|max|L)\b", r"<sub>\1</sub>", safe))
 
 
 def slug(name: str) -> str:

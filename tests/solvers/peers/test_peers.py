@@ -23,8 +23,9 @@ from quartbench.forms.plain import DensePlain
 from quartbench.model import Problem
 from quartbench.precondition import metric
 from quartbench.solvers import solve, solvers, starting_point
-from quartbench.solvers.peers.conic import Clarabel
+from quartbench.solvers.peers.conic import Clarabel, _solved, conic_program
 from quartbench.solvers.peers.minimisers import LBFGS, SLSQP, TrustExact
+from quartbench.solvers.peers.objective import Objective
 
 #: The cones that each peer takes.
 TAKES = {
@@ -182,6 +183,16 @@ def test_a_tolerance_that_is_none_is_named(tolerance):
 
 
 # How they run ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_step_of_clarabel_is_two_passes():
+    problem = PROBLEM.normalised().problem
+    start = starting_point(problem, metric(problem.form, "identity"))
+    reads = []
+    found = _solved(conic_program(Objective(problem, start)), 1e-8, reads.append)
+    assert found.iterations > 3
+    assert sum(reads) == 2 * found.iterations
+    assert len([read for read in reads if read]) >= found.iterations  # one at a time, so that limits are seen
 
 
 def test_passes_are_the_reads_of_their_functions():

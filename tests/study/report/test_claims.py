@@ -34,7 +34,17 @@ def test_names_are_unique_and_every_claim_says_where_it_stands():
 
 def test_claims_come_in_the_order_of_the_page():
     names = list(TESTS)
-    order = ["gd-homgd", "both-criteria", "preconditioning", "graphs", "bound-homgd", "rate-homgd", "sweeps", "peers"]
+    order = [
+        "gd-homgd",
+        "both-criteria",
+        "preconditioning",
+        "graphs",
+        "bound-homgd",
+        "rate-homgd",
+        "sweeps",
+        "powers",
+        "peers",
+    ]
     assert [name for name in names if name in order] == order
     assert (names[0], names[-1]) == (order[0], order[-1])
 
@@ -335,3 +345,55 @@ def test_a_new_claim_takes_its_place_in_the_list():
 def test_settings_tell_variants_of_a_method_apart():
     runs = frame(run(settings={"restart": "none"}), run(settings={"restart": "adaptive"}, solver="b"))
     assert [json.loads(text)["restart"] for text in pick(runs, "homgd", restart="none").settings] == ["none"]
+
+
+# Lewis weights --------------------------------------------------------------------------------------------------------
+
+
+def with_weights(name, **parts):
+    runs = frame(run())
+    runs.attrs["weights"] = parts
+    return TESTS[name].decide(runs)
+
+
+def distances(*shares):
+    """Return an iterate for each power, whose distance is a share of the corrected bound, twice that of the printed."""
+    rows = enumerate(shares)
+    return [
+        {"instance": "a", "p": 1.2 + k / 10, "sweep": 1, "distance": s, "corrected": 1.0, "printed": 0.5}
+        for k, s in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shares", "printed", "corrected"),
+    [((0.4, 0.5), HOLDS, HOLDS), ((0.4, 0.8), FAILS, HOLDS), ((0.8, 0.9), FAILS, HOLDS), ((1.1, 1.2), FAILS, FAILS)],
+)
+def test_iterates_of_algorithm_3_are_held_against_both_rates(shares, printed, corrected):
+    assert with_weights("contraction-printed", distances=distances(*shares)).verdict == printed
+    found = with_weights("contraction", distances=distances(*shares))
+    assert found.verdict == corrected
+    assert [*found.numbers.values()] == list(shares)
+
+
+def ended(method, share=1.0, **columns):
+    return {"instance": "a", "method": method, "p": 1.5, "iterations": 8, "share": share, "allowed": 10.0} | columns
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([ended("fixed-point")], HOLDS),
+        ([ended("fixed-point", iterations=11)], FAILS),
+        ([ended("fixed-point", share=1.03)], FAILS),
+        ([ended("fixed-point"), ended("fixed-point", iterations=11, p=1.8)], ONLY),
+    ],
+)
+def test_algorithm_3_is_held_against_its_stopping_rule(rows, verdict):
+    assert with_weights("stopping", powers=rows).verdict == verdict
+
+
+@pytest.mark.parametrize(("shares", "verdict"), [((1.0, 1.009), HOLDS), ((1.0, 1.02), ONLY), ((1.02, 1.02), FAILS)])
+def test_every_power_has_its_norm(shares, verdict):
+    rows = [ended("auto", share, p=p) for p, share in zip((1.5, 3.0), shares, strict=True)]
+    assert with_weights("powers", powers=rows).verdict == verdict

@@ -8,6 +8,7 @@ from .evidence import compare, pick, split
 from . import homogenisation
 from . import preconditioning
 from . import theorems
+from . import weights
 from . import inverse
 from . import additions
 # isort: on
@@ -29,4 +30,5 @@ __all__ = [
     "preconditioning",
     "split",
     "theorems",
+    "weights",
 ]

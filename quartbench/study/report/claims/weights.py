@@ -1,0 +1,112 @@
+"""Does §5.2 of the paper hold at general p? Algorithm 3 against its rate, its stopping rule and its κ.
+
+These rest on no runs but on the record of Lewis weights that a study keeps (:mod:`quartbench.study.weights`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+
+from quartbench.study.report.words import short
+from quartbench.study.weights import EPS
+
+from .base import FAILS, HOLDS, Finding, claim
+from .evidence import split
+
+#: Below this a distance is what τ* itself is known to.
+KNOWN = 1e-8
+
+#: e^{2ε} for the ε of the record, and rounding.
+ALLOWED = math.exp(2.0 * EPS) + 1e-9
+
+
+def recorded(runs: pd.DataFrame, part: str) -> pd.DataFrame:
+    """Return a part of the record of Lewis weights; empty where the study has none."""
+    return pd.DataFrame((runs.attrs.get("weights") or {}).get(part, []))
+
+
+@claim(
+    "contraction-printed",
+    "Prop. 5.8 as printed",
+    "The iterates of Algorithm 3 satisfy D_L(τ⁽ᵏ⁾,τ*) ≤ (1 − 1/p)^{k+1} ln(rm).",
+    "quick or paper",
+)
+def printed_contraction(runs):
+    """The distance of every iterate over the printed bound."""
+    return _contraction(recorded(runs, "distances"), "printed")
+
+
+@claim(
+    "contraction",
+    "Prop. 5.8, corrected",
+    "The iterates of Algorithm 3 satisfy D_L(τ⁽ᵏ⁾,τ*) ≤ ((p − 1)^{k+1}/p) ln(rm).",
+    "quick or paper",
+)
+def corrected_contraction(runs):
+    """The distance of every iterate over the bound that the proof gives."""
+    return _contraction(recorded(runs, "distances"), "corrected")
+
+
+def _contraction(rows: pd.DataFrame, bound: str) -> Finding | None:
+    if rows.empty:
+        return None
+    rows = rows[rows.distance > KNOWN]
+    shares = {
+        f"{instance} at p = {p:g}": float((here.distance / here[bound]).max())
+        for (instance, p), here in rows.groupby(["instance", "p"], sort=False)
+    }
+    worst = max(shares.values())
+    text = (
+        f"Over {len(rows)} iterates on {len(shares)} forms and powers the distance is at most {short(worst)} times the "
+        "bound."
+    )
+    lines = tuple(f"{name}: {short(share)}" for name, share in shares.items())
+    return Finding(HOLDS if worst <= 1.0 else FAILS, text, shares, [], cases=lines)
+
+
+@claim(
+    "stopping",
+    "Prop. 5.9, corrected",
+    "Algorithm 3 stops within 1 + ln₊(ln(rm)/((2 − p)ε))/(2 − p) iterations, with κ ≤ e^{2ε}n^{1−1/p}.",
+    "quick or paper",
+)
+def stops_in_time(runs):
+    """Iterations of Algorithm 3 over the bound, and its certified κ over n^{1−1/p}, at ε = 1 %."""
+    rows = recorded(runs, "powers")
+    if rows.empty:
+        return None
+    rows = rows[rows.method == "fixed-point"]
+    cases = {
+        f"{one.instance} at p = {one.p:g}": one.iterations <= one.allowed and one.share <= ALLOWED
+        for one in rows.itertuples()
+    }
+    verdict, condition = split(cases)
+    spent = float((rows.iterations / rows.allowed).max())
+    text = (
+        f"{rows.iterations.min()} to {rows.iterations.max()} iterations, at most {spent:.2g} of the bound, and κ at "
+        f"most {rows.share.max():.4g} times the best."
+    )
+    return Finding(verdict, text, {"share of the bound": spent, "κ": float(rows.share.max())}, [], condition)
+
+
+@claim(
+    "powers",
+    "Thm 5.6",
+    "At every power p > 1 there is a norm with approximation ratio n^{1−1/p}.",
+    "quick or paper",
+)
+def powers_have_their_norm(runs):
+    """The certified ratio of our weights over n^{1−1/p}, within the 1 % that they are computed to, also for p ≥ 2."""
+    rows = recorded(runs, "powers")
+    if rows.empty:
+        return None
+    rows = rows[rows.method == "auto"]
+    verdict, condition = split({f"{one.instance} at p = {one.p:g}": one.share <= 1.01 for one in rows.itertuples()})
+    text = (
+        f"For p from {rows.p.min():g} to {rows.p.max():g} the certified ratio is {rows.share.min():.4g} to "
+        f"{rows.share.max():.4g} times n^{{1−1/p}}, after {rows.iterations.min()} to {rows.iterations.max()} "
+        "iterations."
+    )
+    return Finding(verdict, text, {"largest": float(rows.share.max())}, [], condition)
