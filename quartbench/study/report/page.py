@@ -135,7 +135,7 @@ class Content:
         recoveries = costs.recoveries(self.every)
         if len(recoveries):
             found.append(
-                f"{len(recoveries)} of the runs recover signals, points or clusters from data; section 6 says how well."
+                f"{len(recoveries)} of the runs recover signals, points or clusters from data: see Applications."
             )
         return found
 

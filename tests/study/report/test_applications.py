@@ -227,7 +227,7 @@ def page(tmp_path):
 def test_a_study_of_recoveries_alone_has_a_page(page):
     text = page.page.read_text()
     assert '<figure id="phase">' in text
-    assert "6.1 · How many measurements does a signal need" in text
+    assert "How many measurements does a signal need" in text
     assert "Not measured in this study; <code>quartbench compare --study peers</code>" in text
     assert "killed after &lt;2&gt; s" in text
     assert "Who wins where" not in text

@@ -21,7 +21,17 @@ from quartbench.study.report.words import typeset
 
 from ..frames import frame, run, trivial
 
-SECTIONS = ["verdict", "claims", "figures", "theorem-rates", "scaling", "comparison", "kernel-speed", "record"]
+SECTIONS = [
+    "verdict",
+    "claims",
+    "figures",
+    "theorem-rates",
+    "scaling",
+    "comparison",
+    "applications",
+    "kernel-speed",
+    "record",
+]
 FIGURES = ["figure-1b", "figure-2b", "curves-catalogue", "scaling-m", "profiles", "ratios", "kernels"]
 
 
