@@ -6,7 +6,8 @@ Every problem records its ``origin``, from which :func:`remake` makes it again.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 
 from quartbench.errors import ProblemError, unknown_name
@@ -57,7 +58,7 @@ INSTANCES: dict[str, Callable[..., Problem]] = {
 
 
 #: What can be made by name: the generators, and problems that were saved.
-MADE: dict[str, Callable[..., Problem]] = {**INSTANCES, "saved": saved}
+MADE: Mapping[str, Callable[..., Problem]] = ChainMap(INSTANCES, {"saved": saved})
 
 
 def make(name: str, **arguments: object) -> Problem:

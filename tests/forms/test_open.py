@@ -137,6 +137,7 @@ def test_a_study_and_its_peers_run_on_it(tmp_path, monkeypatch):
         "seed": 0,
         "given": "{}",
         "metric": "auto",
+        "kappa": False,
         "rel_gap": 1e-8,
         "max_iter": 1000,
         "time_limit": 60.0,

@@ -9,7 +9,8 @@ import hashlib
 import inspect
 import itertools
 import json
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ GRACE = 30.0
 SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d", "ratio": "m/n"}
 
 #: What an instance is made by: convex problems, and recoveries, which are inverse problems with the truth behind them.
-GENERATORS: dict[str, Callable] = {**INSTANCES, **RECOVERIES}
+GENERATORS: Mapping[str, Callable] = ChainMap(INSTANCES, RECOVERIES)
 
 
 @dataclass(frozen=True)
