@@ -50,7 +50,14 @@ def test_the_installed_wheel_lists_what_it_has(wheel, tmp_path):
     listed = done(sys.executable, "-I", "-c", script, tmp_path / "here", "compare", "--studies", folder=tmp_path)
     where, *studies = listed.splitlines()
     assert Path(where).is_relative_to(tmp_path)
-    assert [line.split()[0] for line in studies if line[:1].strip()] == ["full", "paper", "peers", "quick", "scaling"]
+    assert [line.split()[0] for line in studies if line[:1].strip()] == [
+        "full",
+        "inverse",
+        "paper",
+        "peers",
+        "quick",
+        "scaling",
+    ]
 
 
 @pytest.mark.slow

@@ -137,7 +137,8 @@ def _misfit() -> Iterator[Task]:
     yield _task(banded.add_edges, heads, tails, s, d, d, np.arange(3), np.zeros((4, 6), order="F"))
     yield _task(coordinates.convex_sweep, np.ones((3, 2)), np.ones((3, 2)), 0.0)
     yield _task(coordinates.exact_sweep, np.ones((3, 3)), np.ones((3, 2)))
-    yield _task(factors.direction, np.ones((3, 2)), np.ones((3, 2)), np.ones((1, 6)), np.ones((1, 6)), 0, 0.5)
+    x = np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])  # of full rank: else what it solves is singular
+    yield _task(factors.direction, x, np.ones((3, 2)), np.ones((1, 6)), np.ones((1, 6)), 0, 0.5)
     yield _task(factors.toward, np.ones((3, 2)), np.ones((3, 2)), np.ones((3, 2)), 1.0)
     yield _task(quasi.lbfgs_direction, s, pairs, pairs, 0, s)
     yield _task(quasi.keep_pair, pairs.copy(), pairs.copy(), 0, s, s, s, s)

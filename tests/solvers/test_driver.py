@@ -16,6 +16,7 @@ from quartbench.errors import ProblemError
 from quartbench.forms import StackedForm
 from quartbench.metrics import Cholesky, Diagonal, Identity
 from quartbench.model import Problem
+from quartbench.runtime import stopwatch
 from quartbench.solvers import (
     GD,
     AccelHomGD,
@@ -259,7 +260,7 @@ def warm_kind(solver, problem, name):
 def test_time_limit_counts_the_method_and_nothing_else(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(driver, "perf_counter", clock)
-    monkeypatch.setattr(prepared, "perf_counter", clock)
+    monkeypatch.setattr(stopwatch, "perf_counter", clock)
 
     def slow_callback(state):
         clock.now += 1000.0
@@ -274,7 +275,7 @@ def test_time_limit_counts_the_method_and_nothing_else(monkeypatch):
 def test_warm_up_is_neither_timed_nor_counted(monkeypatch):
     clock = Clock()
     monkeypatch.setattr(driver, "perf_counter", clock)
-    monkeypatch.setattr(prepared, "perf_counter", clock)
+    monkeypatch.setattr(stopwatch, "perf_counter", clock)
     prepared._warmed.clear()
     result = solve(PROBLEM, Scripted([-1e-3] * 3, clock=clock, spend=5.0), Identity(8), rel_gap=1e-14)
     assert result.history.seconds.tolist() == [5.0, 10.0, 15.0, 20.0]
@@ -288,7 +289,7 @@ def test_set_up_counts_towards_the_time_limit(monkeypatch):
     metric.setup_seconds = 15.0
     clock = Clock()
     monkeypatch.setattr(driver, "perf_counter", clock)
-    monkeypatch.setattr(prepared, "perf_counter", clock)
+    monkeypatch.setattr(stopwatch, "perf_counter", clock)
     solver = Scripted([-1e-3] * 50, clock=clock, spend=1.0)
     result = solve(PROBLEM, solver, metric, rel_gap=1e-14, time_limit=20.0)
     assert (result.status, result.nit, result.setup_time) == ("time_limit", 4, 15.0)
