@@ -291,7 +291,7 @@ def operations(kind, form, x, v):
         "bounded image": lambda: form.known_image(x, exact=False),
     }
     if kind != "graph":
-        weights = np.ones(form.terms * form.leverage_rank)
+        weights = np.ones(form.terms * form.rank)
         some |= {
             "known residual": lambda: form.known_residual(x, exact, 0.0 * exact),
             "bounded residual": lambda: form.known_residual(x, exact, 0.0 * exact, exact=False),

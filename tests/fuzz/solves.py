@@ -25,6 +25,9 @@ GAPS, WELL = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12), 1e-10
 #: The most iterations of a solve: what is not converged must be true as well.
 MOST = 300
 
+#: The same for methods of which every iteration solves a problem of its own.
+MOST_SOLVING = dict.fromkeys(("spag", "bregman-stochastic"), 20)
+
 #: Solves by methods drawn at random, right-hand sides of one form, problems of a batch.
 METHODS, SIDES, BATCH = 5, 5, 8
 
@@ -179,7 +182,7 @@ class Solves:
         names, done = [str(name) for name in self.rng.permutation(sorted(solvers()))], 0
         for name in names:
             metric = str(self.rng.choice(list(METRICS))) if self.rng.random() < 0.4 else "auto"
-            for said in self.one("solve", name, metric, self.gap(), max_iter=MOST):
+            for said in self.one("solve", name, metric, self.gap(), max_iter=MOST_SOLVING.get(name, MOST)):
                 yield said
                 done += said.verdict != "declined"
             if done == METHODS:
