@@ -216,7 +216,8 @@ def _peer_table(gap: float, table: pandas.DataFrame) -> Table:
         f"auto, whole call with its certificate, against the best bare peer, gap {gap:.0e}: {wall:.2f} times faster "
         f"(geometric mean); by the clock of the method {clock:.2f}, at most {worst:.2f} of our best method"
     )
-    shown = headed_table(title)
+    caption = "a peer is bare: on functions of NumPy and scipy.sparse, up to the first point within the gap of f*"
+    shown = headed_table(title, caption=caption, caption_justify="left")
     shown.add_column("instance", min_width=12)
     for heading in (
         "auto\n(clock)",

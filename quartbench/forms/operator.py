@@ -15,8 +15,9 @@ from .terms import TermForm
 class OperatorForm(TermForm):
     """ρ(x) = Σᵢ ‖Uᵢᵀx‖⁴ with the rows Uᵢᵀ given as an operator: products and adjoints, nothing else.
 
-    Everything works; what needs the rows themselves (a metric other than identity, leverage) takes one product for each
-    column, and is slow where there are many. A complex operator acts on ℂᴺ: its terms are |(Qx)ᵢ|⁴.
+    Everything works; what needs the rows themselves (a metric other than identity, leverage, proofs) takes one product
+    for each column, up to a thousand columns. What is certified then is certified of these columns, which are taken on
+    trust; beyond, products are. Columns may be in any units. A complex operator acts on ℂᴺ: its terms are |(Qx)ᵢ|⁴.
 
     Parameters
     ----------

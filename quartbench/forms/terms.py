@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, any_array, real_array, unknown_name
 from quartbench.kernels import images, misfit
-from quartbench.kernels.exact import add, cubic_weights, dual_power, quartic
-from quartbench.linalg.known import Known, U, finite
+from quartbench.kernels.exact import cubic_weights, dual_power, quartic
+from quartbench.linalg.known import U, finite
 from quartbench.metrics import Bounds, Cholesky, Metric
 from quartbench.runtime.blas import blas_threads
 
@@ -29,6 +29,7 @@ from .epigraph import Epigraph, of_terms
 from .plain import PlainForm, ProductsPlain
 from .proof import ROUNDS, SAMPLE, Factor, Iterated, factor_of_rows
 from .sampling import Proving, picks, sampled
+from .trusted import Products
 
 #: Unknowns up to which B⁽⁰⁾ is formed and factored without being asked for: from rows, and where rows come one product
 #: for each column.
@@ -37,11 +38,12 @@ DENSE_DIMENSION, PRODUCT_DIMENSION = 6000, 1000
 #: Unknowns up to which squares of columns are exact where a column is a product; beyond, a sketch of so many products.
 EXACT_COLUMNS, SKETCH = 1000, 32
 
+#: Columns whose lengths differ by so much are in different units: a sketch of equal lengths spreads them by a factor of
+#: three, and conjugate gradients without a metric take as many times as many products.
+UNEVEN = 16.0
+
 #: Bytes of rows that are kept once products have given them; beyond, they are made anew each time.
 KEPT_BYTES = 1 << 29
-
-#: Products of rows that are functions are taken to be right to so many roundings, relative to the size of the result.
-TRUSTED = 64.0
 
 #: Passes that a factor of B⁽⁰⁾ may cost for a certificate, which has a factor of its own already.
 DEAR = 30.0
@@ -381,8 +383,16 @@ class TermForm(Form):
         return total / SKETCH
 
     def gram_diagonal(self) -> np.ndarray:
-        """Return the diagonal of ΣBᵢ as flat points have it. One pass where a kind has rows."""
-        return self.column_squares(np.ones(self.terms * self.rank))
+        """Return the diagonal of ΣBᵢ as flat points have it. One pass where a kind has rows, the first time."""
+        key = ("gram diagonal", self.scale)
+        if key not in self._kept:
+            self._kept[key] = self.column_squares(np.ones(self.terms * self.rank))
+        return self._kept[key].copy()
+
+    def uneven_columns(self) -> bool:
+        """Say whether columns are in units so far apart that the Euclidean norm does not suit them."""
+        squares = self.gram_diagonal()
+        return float(squares.max()) > UNEVEN**2 * float(squares.min())
 
     def row_norms(self) -> np.ndarray | None:
         """Return the length of every stacked row, computed once for a form and its twins; None where that is dear."""
@@ -525,20 +535,28 @@ class TermForm(Form):
         return largest * float(np.sqrt(self.column_squares(weights**2) @ x**2))
 
     def known_image(self, x, exact=True):
-        """Return Mx with bounds: those of products that are right to TRUSTED roundings, which is taken on trust."""
-        image = self._image(x)
-        size = max(float(np.linalg.norm(image)), self._kept_magnitude() * float(np.linalg.norm(x)))
-        return Known(image, np.zeros_like(image), np.full_like(image, TRUSTED * U * size))
+        """Return Mx with bounds that are taken on trust: see :mod:`.trusted`."""
+        return self._trusted().image(x, exact)
 
     def known_residual(self, c, hi, lo, exact=True):
         """Return c − Mᵀ(hi + lo) with bounds, taken on trust as those of images are."""
-        product = self._adjoint(hi)
-        size = max(float(np.linalg.norm(product)), self._kept_magnitude() * float(np.linalg.norm(hi)))
-        found = add(*add(c, np.zeros_like(c), -product), -self._adjoint(lo))
-        return Known(*found, np.full_like(c, TRUSTED * U * size))
+        return self._trusted().residual(c, hi, lo, exact)
 
-    def _kept_magnitude(self) -> float:
-        return self.magnitude / self.scale
+    def _trusted(self) -> Products:
+        """Return what is known of products that say nothing of their rounding; looked at once."""
+        if "trusted" not in self._kept:
+            plain = self.twin()
+            plain.scale = 1.0
+            self._kept["trusted"] = Products(plain, plain._written())
+        return self._kept["trusted"]
+
+    def _written(self) -> TermForm | None:
+        """Return the same with its rows stored, as proofs need them; None where those are too many."""
+        if not self.factorable or 8 * self.terms * self.rank * self.dim > KEPT_BYTES:
+            return None
+        from .stacked import StackedForm
+
+        return StackedForm(self.real_rows(), self.rank)
 
     def known_value(self, image):
         """Return a number that is at least Σ‖sᵢ‖⁴."""

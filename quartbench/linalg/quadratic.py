@@ -14,8 +14,8 @@ from .known import U
 #: Exchanges of whole blocks that may fail to reduce the number of wrong coordinates before single ones are exchanged.
 PIVOTS = 3
 
-#: How near to a pole a root is looked for, and how far from it.
-EDGE, FAR = 1e-15, 1e200
+#: The smallest share of the largest root at which one is looked for.
+NEAREST = 1e-200
 
 #: What is farther from the boundary than this, relatively, is not on it; decades about H in which a λ is looked for.
 ASTRAY, MULTIPLIERS = 1e-7, 12
@@ -73,9 +73,9 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
 
         x = L⁻ᵀQ (I − λΛ)⁻¹b,   ⟨x,Jx⟩ = Σ Λᵢbᵢ²/(1 − λΛᵢ)².
 
-    The eigenvector of Λ₊ is in the cone or its negative, so let it be in the cone: x is where b₊/(1 − λΛ₊) > 0, which
-    says on which side of 1/Λ₊ the root is. The difference of the roots of the positive term and of the rest changes
-    its sign there once.
+    The eigenvector of Λ₊ is in the cone or its negative, so let it be in the cone: x is where t = b₊/(1 − λΛ₊) > 0. The
+    root is looked for in t, of which λ = (1 − b₊/t)/Λ₊ and all other parts are functions: where b₊ is almost zero λ is
+    next to the pole, and t is known when λ is lost. √Λ₊ t less the root of the rest changes its sign once.
 
     Parameters
     ----------
@@ -96,31 +96,37 @@ def second_order_minimiser(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | No
     basis = half.T @ vectors
     basis[:, -1] *= math.copysign(1.0, basis[0, -1])
     b, sizes = basis.T @ q, np.sqrt(np.abs(values))
-    largest = float(values[-1])
+    largest, along = float(values[-1]), float(b[-1])
     if not largest > 0.0:
         return None
 
-    def excess(multiplier: float) -> float:
-        with np.errstate(all="ignore"):  # next to a pole a quotient may be infinite, and so is the term
-            parts = sizes * b / (1.0 - multiplier * values)
-        return abs(float(parts[-1])) - float(np.linalg.norm(parts[:-1]))
+    def parts(t: float) -> np.ndarray:
+        return np.append(b[:-1] / (1.0 - (1.0 - along / t) / largest * values[:-1]), t)
 
-    if b[-1] > 0.0:
-        if excess(0.0) >= 0.0:
+    def excess(t: float) -> float:
+        found = sizes * parts(t)
+        return float(found[-1] - np.linalg.norm(found[:-1]))
+
+    most = 2.0 * float(np.linalg.norm(sizes[:-1] * b[:-1])) / float(sizes[-1])  # as λ ≥ 0 makes the rest smaller
+    if along > 0.0:
+        if excess(along) >= 0.0:
             return basis @ b
-        ends = 0.0, (1.0 - EDGE) / largest
+        least = along
     else:
         if -q[0] >= np.linalg.norm(q[1:]):
             return np.zeros(n)  # q is in the polar cone
-        low = (1.0 + EDGE) / largest
-        high = 2.0 * low
-        while excess(high) > 0.0 and high < FAR / largest:
-            high *= 4.0
-        ends = low, high
-    if not excess(ends[0]) * excess(ends[1]) < 0.0:
+        if most == 0.0:
+            return _by_multipliers(matrix, q)
+        least = 0.25 * most
+        while excess(least) > 0.0 and least > NEAREST * most:
+            least *= 0.25
+    if not excess(least) <= 0.0 <= excess(most):
         return _by_multipliers(matrix, q)
-    x = basis @ (b / (1.0 - brentq(excess, *ends, xtol=1e-300, rtol=8.0 * U, maxiter=500) * values))
-    return x if abs(_beyond(x)) <= ASTRAY else _by_multipliers(matrix, q)
+    x = basis @ parts(brentq(excess, least, most, xtol=1e-300, rtol=8.0 * U, maxiter=500))
+    if abs(_beyond(x)) <= ASTRAY:
+        return x
+    better = _by_multipliers(matrix, q)
+    return x if better is None else better
 
 
 def _beyond(x: np.ndarray) -> float:

@@ -58,12 +58,14 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
 
 
 def automatic_metric(form: Form, cone: Cone) -> str:
-    """Return the name of the metric that serves a form on a cone best without a look at its numbers."""
+    """Return the name of the metric that serves a form on a cone best: without a look at its numbers, for most."""
     if not isinstance(form, TermForm) or cone.metrics == "identity":
         return "identity"
     if cone.metrics == "diagonal":
         return "diagonal"
-    return "uniform" if form.factorable else "identity"
+    if form.factorable:
+        return "uniform"
+    return "diagonal" if form.uneven_columns() else "identity"
 
 
 def _identity(form: Form) -> Metric:

@@ -102,7 +102,7 @@ class Auto(Solver):
         form, cone = problem.form, problem.cone
         name, options = precondition.automatic_metric(form, cone), {}
         if cone.metrics == "any" and isinstance(form, TermForm):
-            name = form.bare_metric
+            name = form.bare_metric if form.factorable or not form.uneven_columns() else "diagonal"
             saved = SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)
             sampled = form.sampled(saved) if form.factorable else None
             if sampled is not None:

@@ -71,7 +71,7 @@ COLUMNS = tuple(
         ("method", "string", "its name in the registry"),
         ("settings", "string", "all its hyper-parameters as JSON"),
         ("version", "int64", "version of the method"),
-        ("peer", "bool", "whether it is somebody else's method"),
+        ("peer", "bool", "whether it is somebody else's method, given functions of NumPy and scipy.sparse"),
         ("metric", "string", "the metric that the run used"),
         ("metric_asked", "string", "the metric that the study asked for: 'auto' leaves the choice to the solver"),
         ("rel_gap", "double", "the relative gap to reach; of a recovery, the tolerance on residual and stationarity"),

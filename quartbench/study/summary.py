@@ -43,8 +43,9 @@ def times(runs: pd.DataFrame) -> pd.DataFrame:
 def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     """Return how ``auto`` did against the best peer and the best of our methods, one row per instance and gap.
 
-    Of our runs only those whose gap was certified count. A peer is bare: what counts is its clock at the first point
-    within the gap of f*. ``wall`` is the whole call of ``auto``, certificates included, and ``wall_ratio`` the best
+    Of our runs only those whose gap was certified count. A peer is bare: it runs on ``form.plain()``, what a
+    careful user of NumPy and scipy.sparse would write, and what counts is its clock at the first point within the gap
+    of f*. ``wall`` is the whole call of ``auto``, certificates included, and ``wall_ratio`` the best
     peer's time over it; ``ratio`` is the same by the clock of ``auto``; ``overhead`` is auto's time over that of our
     best method; infinite ratios mean that no peer got there; ``peer_wall`` is the best peer's whole run under the
     driver, with certificates.

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from .problems import SET, case
+from .problems import FORMS, SET, case, form_of
 from .solves import BAD, Solves
 from .table import Record, table
 
@@ -34,7 +34,7 @@ def run(number: int, optimum=None) -> Record:
         list(problem.features),
         problem.condition,
         problem.well_posed,
-        solves.judge.proved,
+        solves.proved,
         list(solves),
     )
 
@@ -74,6 +74,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--solves", type=int, default=100_000, help="how many solves there are to be in the file")
     parser.add_argument("--out", type=Path, default=Path(".fuzz/solves.jsonl"), help="the file of what was solved")
     parser.add_argument("--first", type=int, default=0, help="the first number")
+    parser.add_argument("--form", choices=FORMS, help="only problems of this form")
     parser.add_argument("--list", action="store_true", help="print the table of the file, and solve nothing")
     parser.add_argument(
         "--again", action="store_true", help="solve again what went wrong, and what auto did not certify"
@@ -92,7 +93,7 @@ def main(arguments: list[str] | None = None) -> int:
     done, number, started, here = sum(map(count, records.values())), options.first, perf_counter(), 0
     with options.out.open("a", encoding="utf-8") as file:
         while done < options.solves and not options.list:
-            if number not in records:
+            if number not in records and options.form in (None, form_of(number)):
                 records[number] = record = run(number)
                 file.write(json.dumps(record._asdict()) + "\n")
                 file.flush()

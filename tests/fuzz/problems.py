@@ -43,10 +43,20 @@ LARGE = 25
 SIZES, SINGLE_SIZES = 150.0, 25.0
 
 
+def form_of(number: int) -> str:
+    """Return the form of the problem of a number."""
+    return _drawn(number)[0]
+
+
+def _drawn(number: int) -> tuple[str, np.random.Generator]:
+    """Return the form of a problem, and what draws the rest."""
+    rng = np.random.default_rng([number, SET])
+    return str(rng.choice(list(FORMS), p=[share for share, _ in FORMS.values()])), rng
+
+
 def case(number: int) -> Case:
     """Return the problem of a number."""
-    rng = np.random.default_rng([number, SET])
-    form = str(rng.choice(list(FORMS), p=[share for share, _ in FORMS.values()]))
+    form, rng = _drawn(number)
     cone = str(rng.choice(FORMS[form][1]))
     large = number % LARGE == LARGE - 1
     if large or (form, cone) == ("gram", "orthant"):

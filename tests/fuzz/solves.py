@@ -90,7 +90,7 @@ class Judge:
     exact : Exact
     optimum : Optimum
     proved : bool
-        Whether its certificates are; else they may be off by what is trusted.
+        Whether its certificates must be true in exact arithmetic; else they may be off by what is trusted.
     """
 
     def __init__(self, exact: Exact, optimum: Optimum, proved: bool) -> None:
@@ -152,7 +152,10 @@ class Solves:
         self.rng = np.random.default_rng([case.number, SET, 1])
         form = self.problem.form
         proof = form.proof()
-        self.judge = Judge(case.exact, optimum, form.rigorous and proof is not None and proof.proved)
+        factored = proof is not None and proof.proved
+        self.proved = form.rigorous and factored
+        # Operators give their rows to the last bit here, so that what is taken on trust of them has to be true as well.
+        self.judge = Judge(case.exact, optimum, factored)
 
     def __iter__(self) -> Iterator[Said]:
         with warnings.catch_warnings():

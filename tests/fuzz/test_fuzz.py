@@ -42,14 +42,23 @@ def test_of_two_thousand_hostile_solves_none_is(verdict, records):
 
 
 def test_every_well_posed_problem_is_certified_to_ten_digits(records):
-    posed = [record for record in records if record.judged() and record.proved]
+    posed = [record for record in records if record.judged()]
     assert len(posed) >= 40
+    assert sum(record.form == "operator" for record in posed) >= 4
     assert [record.number for record in posed if record.short()] == []
 
 
 def test_a_row_that_hides_the_others_does_not_hide_the_boundary_of_the_cone():
     problem = case(10_013).problem
     assert qb.solve(problem, rel_gap=1e-10).success
+
+
+def test_columns_that_almost_depend_do_not_hide_the_boundary_of_the_cone():
+    # The multiplier of the model is next to a pole, and was not found.
+    operator = case(4805).problem
+    stored = qb.Problem(qb.StackedForm(operator.form.operator.rows), operator.c, operator.cone)
+    assert qb.solve(operator, rel_gap=1e-10).success
+    assert qb.solve(stored, rel_gap=1e-10).success
 
 
 def test_most_solves_converge_and_few_are_refused(records):

@@ -45,6 +45,18 @@ def test_it_is_optimal_where_one_row_hides_the_others(seed, n, digits):
     assert abs(slack @ x) <= 1e-6 * np.linalg.norm(q) * np.linalg.norm(x)
 
 
+@settings(max_examples=100, deadline=None)
+@given(SEEDS, st.integers(2, 12), st.floats(4.0, 16.0), st.sampled_from([-1.0, 0.0, 1.0]))
+def test_it_is_optimal_where_its_multiplier_is_next_to_a_pole(seed, n, digits, side):
+    # Of H = I the eigenvector in the cone is the axis, of which q has almost nothing.
+    rng = np.random.default_rng(seed)
+    q = rng.standard_normal(n)
+    q[0] = side * 10.0**-digits
+    x = second_order_minimiser(np.eye(n), q)
+    half = 0.5 * (q[0] + np.linalg.norm(q[1:]))
+    np.testing.assert_allclose(x, np.append(half, half * q[1:] / np.linalg.norm(q[1:])), rtol=1e-12)
+
+
 def test_inside_it_is_that_of_the_whole_space_and_in_the_polar_cone_zero():
     np.testing.assert_allclose(second_order_minimiser(np.diag([1.0, 2.0]), np.array([3.0, 1.0])), [3.0, 0.5])
     np.testing.assert_array_equal(second_order_minimiser(np.eye(3), np.array([-2.0, 1.0, 0.0])), np.zeros(3))
