@@ -173,24 +173,38 @@ class Factors:
 
 
 class Bridges:
-    """Passes of a convex step of the DC algorithm to a certified gap of 1e-8 where few edges join clouds of points."""
+    """Passes of a convex step of the DC algorithm to a certified gap of 1e-8 where few edges join clouds of points.
+
+    Medians over seeds; from the start that solve makes itself, or from where the last step of DC ended.
+    """
 
     version = common.PROBLEM_SET
-    params = (["2 clouds of 100", "10 clouds of 20"], ["homgd", "accel-homgd", "homnewton-cg"], ["uniform", "lewis"])
-    param_names = ("points", "solver", "metric")
-    gap = 1e-8
+    params = (
+        ["2 clouds of 100, all pairs", "2 clouds of 100, near pairs", "10 clouds of 20, all pairs"],
+        ["own start", "last point"],
+        ["homgd", "accel-homgd", "homnewton-cg"],
+        ["uniform", "lewis"],
+    )
+    param_names = ("points", "start", "solver", "metric")
+    gap, seeds = 1e-8, 9
 
-    def track_passes(self, points, solver, metric):
+    def track_passes(self, points, start, solver, metric):
+        import numpy as np
+
+        return float(np.median([self.passes(points, start, solver, metric, seed) for seed in range(self.seeds)]))
+
+    def passes(self, points, start, solver, metric, seed):
         import numpy as np
 
         from quartbench import GraphForm, Problem, inverse
 
-        count, size = (int(word) for word in points.split() if word.isdigit())
-        truth, pairs = inverse.examples.clouds(count, size, 1, 20 if size > 20 else None)
+        count, size = (int(word) for word in points.split(",")[0].split() if word.isdigit())
+        truth, pairs = inverse.examples.clouds(count, size, 1, 20 if "near" in points else None, seed)
         form = GraphForm(len(truth), 3, pairs)
-        start = truth + 0.05 * truth.std() * np.random.default_rng(100).standard_normal(truth.shape)
-        start -= start.mean(axis=0)
-        c = inverse.Problem(form, inverse.examples.lengths(truth, pairs) ** 2).linearised(start)
-        return common.counted(Problem(form, c), solver, metric, self.gap, start=start)["passes"]
+        last = truth + 0.05 * truth.std() * np.random.default_rng(100 + seed).standard_normal(truth.shape)
+        last -= last.mean(axis=0)
+        c = inverse.Problem(form, inverse.examples.lengths(truth, pairs) ** 2).linearised(last)
+        begin = {"start": last} if start == "last point" else {}
+        return common.counted(Problem(form, c), solver, metric, self.gap, **begin)["passes"]
 
     track_passes.unit = "passes"

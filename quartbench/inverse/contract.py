@@ -48,7 +48,7 @@ class Method:
 
     Attributes
     ----------
-    metric : str or None
+    metric : str
         The metric that the method gets where the caller leaves it to the method.
     peer : bool
         Whether this is somebody else's method, held beside ours for comparison.
@@ -81,22 +81,23 @@ class Method:
     def prepare(self, problem: Problem) -> None:
         """Raise where the method cannot take the problem."""
 
-    def choose_metric(self, problem: Problem) -> str:
-        """Return the name of the metric for a problem where the caller leaves it to the method."""
+    def choose_metric(self, problem: Problem) -> str | None:
+        """Return the name of the metric for a problem where the caller leaves it to the method; None for no metric."""
         return self.metric
 
     def chosen(self, problem: Problem) -> tuple[Method, str]:
         """Return the method that runs on a problem, and why: itself, unless it chooses others."""
         return self, ""
 
-    def iterates(self, problem: Problem, metric: Metric, start: np.ndarray) -> Iterator[Iterate]:
+    def iterates(self, problem: Problem, metric: Metric | None, start: np.ndarray) -> Iterator[Iterate]:
         """Yield the start, then one iterate after another, for as long as there is progress to make.
 
         Parameters
         ----------
         problem : Problem
             Of moderate numbers.
-        metric : Metric
+        metric : Metric or None
+            None where ``choose_metric`` chose none.
         start : array of shape (n,)
             A point of the cone, not zero.
         """

@@ -62,13 +62,13 @@ class DC(Method):
         problem.form.require_definite()
 
     def choose_metric(self, problem):
-        """Return the Euclidean one: it is not used, as the solver of the convex steps chooses its own."""
-        return "identity"
+        """Return None: the solver of the convex steps chooses its own."""
+        return None
 
     def iterates(self, problem, metric, start):
         """Yield x₀, x₁, …."""
         misfit = problem.misfit
-        given = "auto" if metric.euclidean else metric
+        given = "auto" if metric is None else metric
         prepared = solvers.prepare(misfit.form.twin(), problem.cone, given, self.solver)
         at = misfit.evaluate(start)
         yield Iterate(at)

@@ -103,7 +103,8 @@ def solve(
     chosen, reason = make_method(method).chosen(inner)
     chosen.prepare(inner)
     made = _metric(inner, chosen, metric)
-    problem.cone.require_metric(made)
+    if made is not None:
+        problem.cone.require_metric(made)
     point = _start(problem, inner, start, seed)
     run = _Run(problem, inner, chosen, x_scale, f_scale, reason, tol)
     limits = (max_iter, math.inf if max_passes is None else max_passes, math.inf if time_limit is None else time_limit)
@@ -112,11 +113,11 @@ def solve(
     return run.result(status, perf_counter() - began, list(stages or ()))
 
 
-def _metric(problem: Problem, method: Method, metric: str | Metric) -> Metric:
+def _metric(problem: Problem, method: Method, metric: str | Metric) -> Metric | None:
     if isinstance(metric, Metric):
         return metric
     name = method.choose_metric(problem) if metric == "auto" else metric
-    return precondition.metric(problem.form.twin(), name)
+    return None if name is None else precondition.metric(problem.form.twin(), name)
 
 
 def _start(problem: Problem, scaled: Problem, start: Any, seed: int) -> np.ndarray:

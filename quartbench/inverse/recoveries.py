@@ -165,21 +165,38 @@ def distances_near(points: int, shape: str = "cube", noise: float = 0.0, seed: i
     return _distances(truth, examples.near_pairs(truth, NEIGHBOURS), noise, landmark_start, seed)
 
 
+STARTS: dict[str, Callable] = {
+    "landmarks": landmark_start,
+    "random": lambda points, pairs, lengths, dim, seed: np.random.default_rng((seed, 3)).standard_normal((points, dim)),
+}
+
+
+def _begin(start: str) -> Callable:
+    if start not in STARTS:
+        raise ProblemError(f"start must be one of {', '.join(STARTS)}, found {start!r}")
+    return STARTS[start]
+
+
 def distances_bridge(points: int, start: str = "landmarks", seed: int = 0) -> Recovery:
-    """Two cubes of points, each from its 20 nearest, and one distance between the cubes, about which they may turn."""
-    starts = {"landmarks": landmark_start, "random": _random_points}
-    if start not in starts:
-        raise ProblemError(f"start must be one of {', '.join(starts)}, found {start!r}")
+    """Two cubes of points, each from its 20 nearest, and the distance of the two that face each other.
+
+    The cubes may turn about it.
+    """
     left = examples.box(points // 2, seed=seed)
     right = examples.box(points - len(left), seed=seed + 1) + np.array([3.0, 0.0, 0.0])
     pairs = [examples.near_pairs(left, NEIGHBOURS), examples.near_pairs(right, NEIGHBOURS) + len(left)]
     joint = np.array([[left[:, 0].argmax(), len(left) + right[:, 0].argmin()]])
     truth = np.concatenate([left, right])
-    return _distances(truth, np.concatenate([*pairs, joint]), 0.0, starts[start], seed, exact=False)
+    return _distances(truth, np.concatenate([*pairs, joint]), 0.0, _begin(start), seed, exact=False)
 
 
-def _random_points(points: int, pairs: np.ndarray, lengths: np.ndarray, dim: int, seed: int) -> np.ndarray:
-    return np.random.default_rng((seed, 3)).standard_normal((points, dim))
+def distances_clouds(clouds: int, points: int, start: str = "landmarks", seed: int = 0) -> Recovery:
+    """Clouds of so many points each in a row, from all distances within them and one between any and the next.
+
+    Each may turn about those.
+    """
+    truth, pairs = examples.clouds(clouds, points, seed=seed)
+    return _distances(truth, pairs, 0.0, _begin(start), seed, exact=False)
 
 
 def _distances(
@@ -245,6 +262,7 @@ RECOVERIES: dict[str, Callable[..., Recovery]] = {
         distances_random,
         distances_near,
         distances_bridge,
+        distances_clouds,
         clusters_digits,
         clusters_partition,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import quartbench as qb
 from quartbench import ProblemError, inverse
 from quartbench.inverse.lines import lowest, value_on
-from quartbench.inverse.recoveries import phase_gaussian
+from quartbench.inverse.recoveries import phase_gaussian, phase_masks
 
 from .problems import KINDS, clusters, distances, phase, real_rows
 
@@ -191,6 +191,15 @@ def test_every_dc_step_is_certified():
     found = inverse.solve(problem, "dc", max_iter=15)
     assert np.isnan(found.history.gap[0])
     assert (found.history.gap[1:] <= 1e-2).all()
+
+
+def test_convex_steps_are_solved_in_the_metric_that_is_asked_for():
+    heavy = phase_masks(16, 8, "heavy")
+    passes = {
+        metric: heavy.solve(inverse.DC(solver="homnewton-cg"), metric, max_iter=3).passes
+        for metric in ("auto", "uniform", "identity")
+    }
+    assert passes["auto"] == passes["uniform"] < passes["identity"] / 3
 
 
 def test_dc_reaches_a_stationary_point():

@@ -55,32 +55,38 @@ def test_clouds_are_joined_by_bridges_alone():
     assert len(examples.clouds(2, 30, 1, neighbours=4)[1]) < 2 * 30 * 4 + 1
 
 
-def passes_of_an_inner_solve(truth, pairs, solver, metric):
-    """Return the passes to a certified gap of 1e-8 of the DC step at a point near the truth."""
-    form = qb.GraphForm(len(truth), 3, pairs)
-    point = truth + 0.05 * truth.std() * np.random.default_rng(100).standard_normal(truth.shape)
-    point -= point.mean(axis=0)
-    c = inverse.Problem(form, examples.lengths(truth, pairs) ** 2).linearised(point)
-    found = qb.solve(qb.Problem(form, c), solver, metric, rel_gap=1e-8, start=point)
-    assert found.success
-    return int(found.history.passes[found.history.reached(1e-8)])
+def share_of_passes(solver, count, points, neighbours, warm):
+    """Return the passes in the metric lewis over those in uniform to a certified gap of 1e-8, the median over seeds.
+
+    Of a DC step at a point near the truth, from there or from the start that solve makes.
+    """
+    shares = []
+    for seed in range(5):
+        truth, pairs = examples.clouds(count, points, 1, neighbours, seed)
+        form = qb.GraphForm(len(truth), 3, pairs)
+        last = truth + 0.05 * truth.std() * np.random.default_rng(100 + seed).standard_normal(truth.shape)
+        last -= last.mean(axis=0)
+        c = inverse.Problem(form, examples.lengths(truth, pairs) ** 2).linearised(last)
+        passes = []
+        for metric in ("lewis", "uniform"):
+            found = qb.solve(qb.Problem(form, c), solver, metric, rel_gap=1e-8, start=last if warm else None)
+            assert found.success
+            passes.append(int(found.history.passes[found.history.reached(1e-8)]))
+        shares.append(np.divide(*passes))
+    return np.median(shares)
+
+
+@pytest.mark.parametrize("solver", ["homgd", "accel-homgd", "homnewton-cg"])
+def test_where_a_bridge_joins_clouds_the_lewis_metric_saves_passes(solver):
+    """A bridge has leverage 1 where edges in clouds have little: uniform weights make it an outlying eigenvalue."""
+    assert share_of_passes(solver, 2, 100, None, warm=False) <= 0.7
 
 
 @pytest.mark.parametrize(("count", "points", "neighbours"), [(2, 100, 20), (10, 20, None)])
-def test_where_bridges_join_clouds_the_lewis_metric_saves_passes(count, points, neighbours):
-    """A bridge has leverage 1 where edges in clouds have little: uniform weights make it an outlying eigenvalue.
-
-    Gradient methods are slowed by the largest, and get 0.3 to 0.65 of the passes. Conjugate gradients need one product
-    for each outlier, so that homnewton-cg gains where bridges are many (0.7 for nine), and hardly for one or three.
-    """
-    truth, pairs = examples.clouds(count, points, 1, neighbours)
-    ratios = {
-        solver: np.divide(*(passes_of_an_inner_solve(truth, pairs, solver, metric) for metric in ("lewis", "uniform")))
-        for solver in ("homgd", "accel-homgd", "homnewton-cg")
-    }
-    assert ratios["homgd"] <= 0.7
-    assert ratios["accel-homgd"] <= 0.7
-    assert ratios["homnewton-cg"] <= (0.85 if count == 10 else 1.1)
+@pytest.mark.parametrize(("solver", "most"), [("homgd", 0.7), ("accel-homgd", 0.7), ("homnewton-cg", 1.0)])
+def test_from_a_near_point_the_lewis_metric_saves_passes_of_gradient_methods(solver, most, count, points, neighbours):
+    """Conjugate gradients need one product for each outlier, and that only far from the solution."""
+    assert share_of_passes(solver, count, points, neighbours, warm=True) <= most
 
 
 def test_a_bridge_joins_two_cubes():

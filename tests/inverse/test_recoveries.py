@@ -12,6 +12,7 @@ SMALL = {
     "distances_random": {"points": 25, "share": 0.6},
     "distances_near": {"points": 40},
     "distances_bridge": {"points": 60},
+    "distances_clouds": {"clouds": 3, "points": 12},
     "clusters_digits": {"classes": 3},
     "clusters_partition": {"n": 40, "clusters": 2, "p_in": 0.5},
 }
@@ -93,6 +94,7 @@ def test_what_cannot_be_made_says_so():
         ("phase_masks", {"tails": "long"}, "tails must be 'light' or 'heavy', found 'long'"),
         ("distances_near", {"shape": "ball"}, "shape must be one of helix, cube, rod, bridge, found 'ball'"),
         ("distances_bridge", {"start": "spectral"}, "start must be one of landmarks, random, found 'spectral'"),
+        ("distances_clouds", {"start": "spectral"}, "start must be one of landmarks, random, found 'spectral'"),
         ("distances_random", {"share": 0.06}, "there is nothing to recover"),
     ):
         with pytest.raises(ProblemError, match=message):

@@ -366,8 +366,12 @@ def _metrics(runs: pd.DataFrame) -> Part | None:
     table = tables.metric_table(part)
     if table is None:
         return None
+    pairs = {"B⁽⁰⁾/B*": "B⁽⁰⁾ takes {} times the passes of B*", "I/B⁽⁰⁾": "the Euclidean norm {} times those of B⁽⁰⁾"}
     answer = []
     for instance in dict.fromkeys(row[0].text for row in table.rows):
-        ratios = [row[-1].value for row in table.rows if row[0].text == instance]
-        answer.append(f"{instance}: B⁽⁰⁾ takes {_span(ratios)} times the passes of B*.")
-    return Part("dc-metrics", "Where does the Lewis metric pay in the convex steps?", answer, [], [table])
+        said = []
+        for pair, words in pairs.items():
+            ratios = [row[-1].value for row in table.rows if (row[0].text, row[2].text) == (instance, pair)]
+            said += [words.format(_span(ratios))] if ratios else []
+        answer.append(f"{instance}: {', '.join(said)}.")
+    return Part("dc-metrics", "Where does a metric pay in the convex steps?", answer, [], [table])

@@ -79,9 +79,9 @@ def test_accuracies_are_compared_at_the_least_f_that_both_reached():
     assert found.numbers["steps on phase-gaussian n=8 m/n=6"] == 10.0, "ten steps to F = 0.5 against one"
 
 
-def metrics(instance, uniform, lewis):
-    for metric, passes in (("uniform", uniform), ("lewis", lewis)):
-        row = recovery(group="dc-metrics", instance=instance, metric=metric, metric_asked=metric)
+def metrics(instance, uniform, lewis, solver="dc", names=("uniform", "lewis")):
+    for metric, passes in zip(names, (uniform, lewis), strict=True):
+        row = recovery(group="dc-metrics", instance=instance, metric=metric, metric_asked=metric, solver=solver)
         yield row | {"trace_passes": [0, 1, passes]}
 
 
@@ -90,11 +90,32 @@ def metrics(instance, uniform, lewis):
 )
 def test_the_lewis_metric_must_save_passes_where_terms_are_uneven(bridge, heavy, verdict):
     even = metrics("distances-near N=200", 100, 100)
-    rows = [*metrics("distances-bridge N=200", bridge, 100), *metrics("phase-masks heavy", heavy, 100), *even]
+    rows = [*metrics("distances-clouds N=200", bridge, 100), *metrics("phase-masks heavy", heavy, 100), *even]
     found = decide("dc-metric", *rows)
     assert found.verdict == verdict
     assert len(found.cases) == 3, "the even ones are shown beside them"
     assert decide("dc-metric", *metrics("distances-near N=200", 300, 100)).verdict == OPEN
+
+
+def test_the_condition_names_the_solvers_and_where_none_gains():
+    rows = [
+        *metrics("distances-bridge N=200", 300, 100, "dc solver=homgd"),
+        *metrics("distances-bridge N=200", 100, 100, "dc solver=homnewton-cg"),
+        *metrics("phase-masks heavy", 100, 100, "dc solver=homgd"),
+    ]
+    assert decide("dc-metric", *rows).condition == (
+        "with dc solver=homgd on distances-bridge N=200; not on phase-masks heavy"
+    )
+
+
+@pytest.mark.parametrize(("identity", "verdict"), [(2000, HOLDS), (110, FAILS)])
+def test_the_euclidean_norm_is_held_against_a_metric_where_places_are_dark(identity, verdict):
+    names = ("identity", "uniform")
+    rows = [*metrics("phase-masks heavy", identity, 100, names=names), *metrics("light", 100, 100, names=names)]
+    found = decide("dc-norm", *rows)
+    assert found.verdict == verdict
+    assert len(found.cases) == 2
+    assert decide("dc-norm", *metrics("phase-masks heavy", 200, 100)).verdict == OPEN
 
 
 @pytest.mark.parametrize(("first", "second", "verdict"), [(2.0, 3.0, HOLDS), (2.0, 0.5, ONLY), (0.9, 0.5, FAILS)])
