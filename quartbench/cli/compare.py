@@ -6,6 +6,8 @@ import math
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +30,7 @@ Examples:
   quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
   quartbench compare --instance problem.npz --solver homgd --solver homgd:step=fixed --metric lewis --out results
   quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
+  quartbench compare --study full --scheduler tcp://10.0.0.1:8786 --threads 2 --out results
   quartbench compare --instance phase_gaussian:n=64,ratio=4 --solver auto --solver wirtinger --out results
 """
 
@@ -62,6 +65,11 @@ OVERHEAD = 1.3
 @click.option(
     "--curves", type=click.Path(dir_okay=False, path_type=Path), help="Draw the gaps there (.svg, .png, .pdf)."
 )
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Spread the runs over the workers of a Dask cluster, tcp://… or tls://…, one run a worker at a time.",
+)
 @click.option("--quiet", is_flag=True, help="Show no progress and no tables.")
 @click.option("--studies", is_flag=True, help="List the shipped studies and stop.")
 @click.option("--columns", is_flag=True, help="Say what the columns of the results mean and stop.")
@@ -79,6 +87,7 @@ def compare(
     out,
     resume,
     curves,
+    scheduler,
     quiet,
     studies,
     columns,
@@ -93,11 +102,17 @@ def compare(
     to them. Those of one seed or gap each may be repeated too. Recoveries are instances of inverse problems, with
     methods of their own, both in 'quartbench list': a flag changes the groups of its kind and leaves out the others.
 
+    With --scheduler the runs are made by the workers of a Dask cluster, those of one problem by one worker, and each
+    row names its machine. What they find is what one machine finds, but for the times; a worker that is lost loses the
+    run under way, which is made again. The workers need the same packages as this process.
+
     The results are read by pandas.read_parquet(OUT), and drawn by 'quartbench report OUT'.
     """
     import numba
 
+    from quartbench.distributed import connected
     from quartbench.study import grid, store
+    from quartbench.study.farm import FarmedRunner
     from quartbench.study.figures import check_format
     from quartbench.study.runner import Runner
 
@@ -112,11 +127,13 @@ def compare(
     chosen = grid.read_study(study or "quick") if study or not instances else None
     chosen = grid.with_flags(chosen, instances, solvers, metrics, seeds, rel_gaps, time_limit, max_iter, repeats)
     command = "quartbench " + shlex.join(sys.argv[1:])
-    runner = Runner(chosen, out, threads or numba.get_num_threads(), command, restart=not resume)
     console = Console(stderr=True, quiet=quiet)
     for note in chosen.notes:
         console.print(escape(f"note: {note}"))
-    _run(runner, console)
+    with connected(scheduler) if scheduler else nullcontext() as client:
+        make = partial(FarmedRunner, client) if scheduler else Runner
+        runner = make(chosen, out, threads or numba.get_num_threads(), command, restart=not resume)
+        _run(runner, console)
     if curves is not None:
         _draw(out, curves)
     if not quiet:
@@ -138,6 +155,8 @@ def _draw(out: Path, curves: Path) -> None:
 
 def _run(runner: Runner, console: Console) -> None:
     """Do the runs under a progress bar; where they are stopped, say what is kept and how to go on."""
+    from quartbench.errors import LostError
+
     try:
         with study_progress(console) as bar:
             task = bar.add_task("starting", total=runner.planned)
@@ -146,6 +165,10 @@ def _run(runner: Runner, console: Console) -> None:
         again = runner.command.replace(" --restart", "")
         click.echo(f"stopped after {runner.done} runs, which are kept; to go on: {again}", err=True)
         sys.exit(130)
+    except LostError as lost:
+        raise click.ClickException(
+            f"{lost}; the {runner.done} runs made are kept, and the same command goes on"
+        ) from lost
     except OSError as error:
         kept = f"; the {runner.done} runs written before are kept, and the same command goes on after them"
         raise click.ClickException(
@@ -162,6 +185,8 @@ def _print_tables(frame: pandas.DataFrame) -> None:
         console.print(_recovery_table(group, outcomes.outcomes(runs)))
     for group, runs in costs.convex(frame).groupby("group", sort=False):
         console.print(_time_table(group, summary.times(runs), runs.loc[~runs["peer"], "metric_asked"].unique()))
+        if (runs["rounds"] > 0).any():
+            console.print(_traffic_table(group, runs[runs["workers"] > 0]))
         if group == "peers" and runs["peer"].any() and (runs["solver"] == "auto").any():
             for gap, here in summary.peers(runs).groupby("rel_gap", sort=False):
                 console.print(_peer_table(gap, here))
@@ -189,6 +214,21 @@ def _time_table(group: str, times: pandas.DataFrame, metrics: Sequence[str]) -> 
         if row.min() < math.inf:
             ranked[0] = f"[bold green]{ranked[0]}[/]"
         table.add_row(escape(instance), f"{gap:.0e}", ",  ".join(ranked))
+    return table
+
+
+def _traffic_table(group: str, runs: pandas.DataFrame) -> Table:
+    """Rank the contenders on each instance by the rounds of their iterations."""
+    table = headed_table(escape(f"{group}: rounds and bytes of the iterations, fewest first"))
+    table.add_column("instance", min_width=20)
+    table.add_column("solvers (–: gap not reached)")
+    for instance, here in runs.groupby("instance", sort=False):
+        cells = here.groupby("contender", sort=False)[["rounds", "bytes", "success"]].median().sort_values("rounds")
+        ranked = [
+            f"{escape(name)} {row.rounds:.0f} ({row.bytes / 1e6:.3g} MB){'' if row.success else ' –'}"
+            for name, row in cells.iterrows()
+        ]
+        table.add_row(escape(str(instance)), ",  ".join(ranked))
     return table
 
 

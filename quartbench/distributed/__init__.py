@@ -3,6 +3,7 @@
 from .cluster import DaskForm
 from .disk import DiskForm
 from .engine import connected
+from .rates import Rates
 from .spag import SPAG, BregmanStochastic
 
-__all__ = ["SPAG", "BregmanStochastic", "DaskForm", "DiskForm", "connected"]
+__all__ = ["SPAG", "BregmanStochastic", "DaskForm", "DiskForm", "Rates", "connected"]

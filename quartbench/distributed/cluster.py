@@ -20,6 +20,7 @@ from quartbench.linalg.known import U, finite, up
 from .blocks import Answer, BlockForm, added, operation
 from .engine import Engine, writeable
 from .pieces import Pieces
+from .rates import Rates, read
 from .sources import File, opened
 
 #: How many arrays of weights stay on the workers after they were sent there.
@@ -46,6 +47,8 @@ class DaskForm(BlockForm):
     timeout : float
         The most seconds of one round, after which the cluster counts as lost. Dask gives up a worker that hangs after
         its ``distributed.scheduler.worker-ttl``, five minutes unless set otherwise.
+    rates : quartbench.distributed.Rates, optional
+        What a round and a byte cost here, by which ``auto`` chooses; those that come with the package unless given.
 
     Attributes
     ----------
@@ -65,8 +68,11 @@ class DaskForm(BlockForm):
 
     remote = True
 
-    def __init__(self, source: Any, client: Any, rank: int = 1, timeout: float = 900.0) -> None:
+    def __init__(
+        self, source: Any, client: Any, rank: int = 1, timeout: float = 900.0, rates: Rates | None = None
+    ) -> None:
         super().__init__()
+        self.rates = rates or read()[0]
         self.rank = whole_number(rank, "rank")
         if not callable(getattr(client, "submit", None)):
             raise ProblemError(f"client must be a distributed.Client, found {type(client).__name__}")
@@ -80,6 +86,18 @@ class DaskForm(BlockForm):
         self._placed: list[tuple[np.ndarray, Pieces]] = []
         if self._sparse:
             self.bare_metric = "diagonal"
+
+    def round_cost(self, numbers, fetched=0.0):
+        """Return what a round takes by the rates of the cluster, in the time of a pass."""
+        return self.rates.round(len(self.engine.counts), 8.0 * self.dim, 8.0 * numbers, 8.0 * fetched) / self._pass()
+
+    def driver_cost(self, rows):
+        """Return what a pass over so many rows held by the driver takes: as by one worker alone."""
+        return self.engine.homes * super().driver_cost(rows)
+
+    def _pass(self) -> float:
+        """Return the seconds in which the workers read their rows."""
+        return self.rates.reading(8.0 * self._stored / self.engine.homes)
 
     def _image(self, x):
         return super()._image(x).at(x.copy())

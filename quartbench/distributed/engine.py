@@ -24,9 +24,7 @@ from quartbench.forms import StackedForm
 
 from .blocks import added, image_at, operation
 from .pieces import Pieces
-
-#: Sums that one task adds up.
-FAN = 8
+from .rates import FAN
 
 #: Seconds between two looks at whether the cluster is still there, and for which it may be without a worker.
 POLL, ALONE = 0.5, 30.0
@@ -86,6 +84,8 @@ class Engine:
     def __init__(self, client: Any, makers: list[tuple], rank: int, timeout: float) -> None:
         self.client, self.rank, self.timeout = client, rank, timeout
         workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+        #: Workers that have a block at first, each as many as the others.
+        self.homes = max(1, min(len(workers), len(makers)))
         self.blocks = []
         for number, (name, make, arguments) in enumerate(makers):
             # In turns, so that all workers have as many; another one takes the block where this one is lost.

@@ -324,6 +324,22 @@ class Form:
         """Return the passes that a dense Hessian costs: one for each unknown where it is made from products."""
         return float(self.dim)
 
+    def round_cost(self, numbers: float, fetched: float = 0.0) -> float:
+        """Return what a round takes beside the work of its operation, in passes: nought where the rows are at hand.
+
+        Parameters
+        ----------
+        numbers : float
+            How many come back from where rows are, added up on the way: n for a gradient, n² for a Hessian.
+        fetched : float
+            How many are fetched as they are, such as rows of a sample.
+        """
+        return 0.0
+
+    def driver_cost(self, rows: float) -> float:
+        """Return what a pass over so many rows held here takes, in passes: more than their share where all share it."""
+        return rows / (self.terms * self.rank)
+
     def dense_hessian(self, x: np.ndarray, image: Image) -> np.ndarray:
         """Return ρ''(x) as a dense matrix in Fortran order, of which only the lower triangle counts.
 

@@ -41,7 +41,8 @@ def sampled(form: TermForm, saved: float) -> Metric | None:
     """Return B(τ) with equal weights on a sample of the terms, in single precision, about B⁽⁰⁾.
 
     None where it does not save so many passes, where terms are so uneven that a sample would miss much, or where rows
-    are too nearly dependent for single precision.
+    are too nearly dependent for single precision. A sample that was asked for by name (``saved`` of −∞) is taken of
+    uneven terms too.
     """
     count = int(min(max(SAMPLE * form.dim / form.rank, SHARE * form.terms), LARGE * form.dim / form.rank)) + 1
     share = count / form.terms
@@ -52,7 +53,7 @@ def sampled(form: TermForm, saved: float) -> Metric | None:
     picked = drawn(form.terms, count)
     rows = form.term_rows(picked).astype(np.float32)
     squares = np.einsum("ij,ij->i", rows, rows).reshape(count, -1).sum(axis=1)
-    if not squares.max() <= EVEN * squares.mean():
+    if saved > -np.inf and not squares.max() <= EVEN * squares.mean():
         return None
     tau = np.zeros(form.terms)
     tau[picked] = weight = form.terms**-0.5 / share

@@ -29,7 +29,7 @@ from .graphs import (
     ring,
     ring_edges,
 )
-from .matrices import blocks, degenerate, heavy_tailed, orthant, sparse, spectrum
+from .matrices import blocks, degenerate, heavy_tailed, orthant, scaled, sparse, spectrum
 from .planted import planted
 from .saved import saved
 from .signals import coded_diffraction, complex_gaussian, diffraction_masks
@@ -41,6 +41,7 @@ INSTANCES: dict[str, Callable[..., Problem]] = {
         coherent,
         blocks,
         heavy_tailed,
+        scaled,
         sparse,
         orthant,
         degenerate,
@@ -152,6 +153,7 @@ __all__ = [
     "ring",
     "ring_edges",
     "saved",
+    "scaled",
     "sparse",
     "spectrum",
 ]

@@ -108,6 +108,42 @@ def heavy_tailed(m: int, n: int, df: float = 2.0, seed: int = 0) -> Problem:
     return Problem(StackedForm(rows), unit(rng, n), origin=record)
 
 
+def scaled(m: int, n: int, decades: float = 2.0, few: int = 0, seed: int = 0) -> Problem:
+    """Gaussian rows whose columns have scales over some decades; perhaps with directions that only a few rows carry.
+
+    With ``few``, the first three columns (all where there are fewer) are a tenth as large, but for the first rows,
+    where they are ten times as large: an even sample of the rows is unlikely to see these directions as they are.
+
+    Parameters
+    ----------
+    m, n : int
+        Number of terms and of variables, m ≥ n.
+    decades : float
+        The largest scale of a column over the smallest, as a power of ten.
+    few : int
+        Rows that carry three directions, 0 for rows that are all alike.
+    seed : int
+        Seed of the rows and of c.
+
+    Examples
+    --------
+    >>> even, uneven = (qb.coherence(qb.instances.scaled(2000, 5, few=few, seed=0).form) for few in (0, 3))
+    >>> even < 0.1 < 0.3 < uneven
+    True
+    """
+    n = whole_number(n, "n", 1)
+    m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
+    decades, few = number("decades", decades, 0.0, 12.0), whole_number(few, "few", 0)
+    rng = generator(seed)
+    rows = rng.standard_normal((m, n)) * np.logspace(0.0, -decades, n)
+    if few:
+        carried = rows[:, :3]
+        carried *= 0.1
+        carried[:few] = 10.0 * rng.standard_normal(carried[:few].shape)
+    record = origin("scaled", m=m, n=n, decades=decades, few=few, seed=int(seed))
+    return Problem(StackedForm(rows), unit(rng, n), origin=record)
+
+
 def sparse(m: int, n: int, density: float, seed: int = 0) -> Problem:
     """Sparse Gaussian rows (CSR): no empty row, every column covered, full rank.
 

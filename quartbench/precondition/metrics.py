@@ -89,7 +89,7 @@ def _diagonal(form: TermForm) -> Metric:
 
 
 def _sampled(form: TermForm) -> Metric:
-    """B⁽⁰⁾ of a sample of the terms, for many of them; uniform where few, or uneven, terms leave no sample."""
+    """B⁽⁰⁾ of a sample of the terms, for many of them; uniform where few terms leave no sample."""
     made = form.sampled(-np.inf)
     return _uniform(form) if made is None else made
 

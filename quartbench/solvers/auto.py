@@ -12,22 +12,24 @@ from collections.abc import Iterator
 import numpy as np
 
 from quartbench import precondition
+from quartbench.cones import Cone
+from quartbench.errors import ProblemError
 from quartbench.forms import Form, TermForm
 from quartbench.linalg.conjugate_gradients import ritz_values
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 
+from . import rounds
 from .accel_homgd import AccelHomGD
 from .contract import Iterate, Solver
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG, Last, newton_cg
 from .plane import Plane, first
-from .registry import register
+from .registry import register, solvers
 from .steps import Evaluated, evaluate
 
-#: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win; and where rows are elsewhere, and
-#: every product of a direction is a round: up to 2 MB of a Hessian, about what a round of 10 ms is worth at 1 Gbit/s.
-SMALL, REMOTE = 60, 500
+#: Unknowns up to which a dense Hessian is so cheap that exact Newton directions win.
+SMALL = 60
 
 #: Passes that a factor, or a Hessian, may cost to be made without a look at the conditioning; and a factor where the
 #: diagonal of B⁽⁰⁾ does much of its work.
@@ -50,6 +52,9 @@ UNEVEN, FEW_ROWS = 24.0, 3.0
 
 #: The share of c in the cone below which it is almost in the polar one.
 POLAR = 1e-4
+
+#: How many times the rounds that it should take a method on a sample may take.
+PATIENCE = 2.0
 
 #: Share of their mean that is added to the weights of the terms in it.
 SMOOTHING = 0.1
@@ -78,8 +83,10 @@ class Auto(Solver):
 
     Algorithm
     ---------
-    - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call; more unknowns where rows
-      are on a cluster, as one reduction of n² numbers saves the rounds of a direction;
+    - few unknowns and a cheap Hessian: ``homnewton``, on few dense rows as one compiled call;
+    - rows on a cluster: what the form says that rounds and bytes cost decides between ``homnewton``, with n² numbers in
+      a round, ``homnewton-cg`` in B⁽⁰⁾ or in the metric of a sample, and ``spag``, after which ``homnewton-cg`` goes on
+      where a sample is too unlike the whole;
     - a cone without directions: ``accel-homgd``;
     - else ``homnewton-cg``: in B⁽⁰⁾, factored in single precision, where that costs few passes, of a sample of the
       terms where they are many; else without a factor, until the Ritz values of a run of conjugate gradients promise
@@ -101,6 +108,8 @@ class Auto(Solver):
         """Return the metric of the method for this form and cone."""
         form, cone = problem.form, problem.cone
         name, options = precondition.automatic_metric(form, cone), {}
+        if spread_out(form, cone):
+            return self._remote_metric(form, digits(rel_gap))
         if cone.metrics == "any" and isinstance(form, TermForm):
             name = form.bare_metric if form.factorable or not form.uneven_columns() else "diagonal"
             saved = SAVED + AGAIN * max(0.0, digits(rel_gap) - SAVED)
@@ -114,11 +123,11 @@ class Auto(Solver):
     def planned(self, problem, metric, rel_gap):
         """Return the method chosen, with the reason."""
         form, cone = problem.form, problem.cone
-        most = REMOTE if form.remote else SMALL
-        small = form.dim <= most and form.hessian_cost() <= CHEAP and isinstance(form, TermForm)
+        if spread_out(form, cone):
+            return self._remote_method(problem, metric, rel_gap)
+        small = form.dim <= SMALL and form.hessian_cost() <= CHEAP and isinstance(form, TermForm)
         if small and (cone.directions or (cone.models and not near_polar(problem))):
-            why = "a Hessian is one round" if form.remote and form.dim > SMALL else f"n = {form.dim} is small"
-            return Chosen(HomNewton(), f"homnewton, as {why}")
+            return Chosen(HomNewton(), f"homnewton, as n = {form.dim} is small")
         if not cone.directions:
             return Chosen(AccelHomGD(), f"accel-homgd, as the cone is {cone.name}")
         if not isinstance(form, TermForm):
@@ -133,9 +142,43 @@ class Auto(Solver):
             why = "without a factor, which would cost more than it saves"
         return AdaptiveNewton(digits(rel_gap), f"homnewton-cg {why}")
 
+    def _remote_metric(self, form: TermForm, to_go: float) -> Metric:
+        """Return the metric of the cheapest plan; a sample that does not see enough leaves it to the next."""
+        for plan in rounds.plans(form, to_go):
+            if plan.name in ("newton", "factor"):
+                return precondition.metric(form, "uniform", precision="single")
+            found = form.sampled(0.0) if plan.name == "sample" else precondition.metric(form, form.bare_metric)
+            if found is not None:
+                return found
+        return precondition.metric(form, form.bare_metric)
+
+    def _remote_method(self, problem: Problem, metric: Metric, rel_gap: float | None) -> Solver:
+        """Return the method of the cheapest plan that the metric is for."""
+        form, to_go = problem.form, digits(rel_gap)
+        known = rounds.plans(form, to_go)
+        factored = metric.diagonal is None
+        for plan in known:
+            why = rounds.words(plan, known)
+            if plan.name == "newton":
+                return Chosen(HomNewton(), f"homnewton, as {why}")
+            if plan.name == "spag" and not factored:
+                method = solvers()["spag"](share=rounds.share(form))
+                try:
+                    return Safeguarded(method.planned(problem, metric, rel_gap), to_go, f"spag, as {why}")
+                except ProblemError:  # the sample does not see every direction
+                    continue
+            if factored and partial(metric) is (plan.name == "sample"):
+                return AdaptiveNewton(to_go, f"homnewton-cg in {rounds.METRICS[plan.name]}, as {why}")
+        return AdaptiveNewton(to_go, "homnewton-cg without a factor, as n² numbers are too many for a round")
+
     def iterates(self, problem, metric, start):
         """Yield the iterates of the method chosen."""
         return self.planned(problem, metric, None).iterates(problem, metric, start)
+
+
+def spread_out(form: Form, cone: Cone) -> bool:
+    """Say whether rounds and bytes decide: rows are elsewhere, and any metric and direction will do."""
+    return form.remote and isinstance(form, TermForm) and cone.metrics == "any" and cone.directions and cone.subspace
 
 
 class Chosen(Solver):
@@ -150,6 +193,40 @@ class Chosen(Solver):
     def iterates(self, problem, metric, start):
         """Yield the iterates of the method."""
         return self.method.iterates(problem, metric, start)
+
+
+class Safeguarded(Solver):
+    """A method on a sample, and Newton-CG after it where the sample is too unlike the whole to end in time.
+
+    Parameters
+    ----------
+    method : Solver
+        As planned for the problem.
+    digits : float
+        The digits to go, which it has so many iterations for.
+    reason : str
+        Why it was chosen.
+    """
+
+    name = Auto.name
+    costly = True
+
+    def __init__(self, method: Solver, digits: float, reason: str) -> None:
+        self.method, self.digits, self.reason = method, digits, reason
+
+    def iterates(self, problem, metric, start):
+        """Yield the iterates of the method, and those of Newton-CG from its last point."""
+        most = PATIENCE * rounds.SPAG * self.digits
+        for count, found in enumerate(self.method.iterates(problem, metric, start)):
+            yield found._replace(reason=f"{self.reason}; {found.reason}" if found.reason else "")
+            if count >= most:
+                break
+        last = found.point / float(problem.c @ found.point)
+        iterates = AdaptiveNewton(self.digits, "homnewton-cg without a factor").iterates(problem, metric, last)
+        next(iterates)
+        for found in iterates:
+            why = f"{self.reason}; its sample is unlike the whole, so then {found.reason}" if found.reason else ""
+            yield found._replace(reason=why)
 
 
 def near_polar(problem: Problem) -> bool:

@@ -14,11 +14,14 @@ import pandas as pd
 #: What a cost is counted in, and the column of the trace that holds it.
 UNITS = {"iterations": "trace_iteration", "passes": "trace_passes", "seconds": "trace_seconds"}
 
+#: The same for rows on workers: nought elsewhere.
+TRAFFIC = {"rounds": "trace_rounds", "bytes": "trace_bytes"}
+
 #: What makes two runs repeats of each other.
 CELL = ["group", "instance", "seed"]
 
 #: How the names of groups begin that are no races: their runs show how a cost grows, or how a gap falls.
-NO_RACES = ("scaling-", "rates", "fixed-steps", "conditioning")
+NO_RACES = ("scaling-", "rates", "fixed-steps", "conditioning", "cluster")
 
 #: Statuses of runs that left nothing to compare.
 BROKEN = ("failed", "timeout")
@@ -47,6 +50,8 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     words = runs.select_dtypes("string").columns
     runs = runs.astype(dict.fromkeys(words, object))  # taking rows of Arrow's strings was a third of the whole report
     runs["application"] = runs["application"].fillna("")  # results of before there were recoveries have none
+    for name in ("rounds", "bytes", "workers"):  # nor have they any traffic
+        runs[name] = runs[name].fillna(0).astype(int)
     runs["contender"] = [contender(run) for run in runs.itertuples()]
     runs["trace_true"] = pd.Series([gaps_along(run) for run in runs.itertuples()], index=runs.index, dtype=object)
     return runs
@@ -101,7 +106,7 @@ def target(runs: pd.DataFrame) -> float:
 # Costs ----------------------------------------------------------------------------------------------------------------
 
 #: What :func:`cost` reads of a run.
-COST_COLUMNS = ["status", "setup_seconds", "trace_true", *UNITS.values()]
+COST_COLUMNS = ["status", "setup_seconds", "trace_true", *UNITS.values(), *TRAFFIC.values()]
 
 
 def each(runs: pd.DataFrame) -> Iterator:
@@ -121,7 +126,7 @@ def cost(run, gaps: Sequence[float], unit: str) -> np.ndarray:
         return found
     if run.status == TRIVIAL:
         return np.full(len(gaps), setup)
-    spent = np.asarray(getattr(run, UNITS[unit]), dtype=float)
+    spent = np.asarray(getattr(run, (UNITS | TRAFFIC)[unit]), dtype=float)
     best = np.minimum.accumulate(np.nan_to_num(run.trace_true, nan=np.inf))
     first = np.searchsorted(-best, -np.asarray(gaps, dtype=float), side="left")
     reached = first < len(spent)

@@ -121,6 +121,10 @@ class RecoveryBench:
             "trace_value": history.value[points].tolist(),
             "trace_gap": history.gap[points].tolist(),
             "trace_restart": [False] * len(points),
+            "rounds": 0,
+            "bytes": 0,
+            "trace_rounds": [0] * len(points),
+            "trace_bytes": [0] * len(points),
         }
 
     def _contradiction(self, result: inverse.Result) -> dict[str, Any]:

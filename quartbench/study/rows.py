@@ -12,6 +12,9 @@ import numpy as np
 #: Points of a trace that are kept.
 TRACE = 400
 
+#: What of a history is kept, as columns ``trace_…``.
+TRACED = ("iteration", "passes", "seconds", "value", "gap", "restart", "rounds", "bytes")
+
 #: Relative error of a reported value that is not a lie: iterates may lie outside the cone by rounding.
 HONEST = 1e-7
 
@@ -19,9 +22,9 @@ HONEST = 1e-7
 NOTHING: dict[str, Any] = {
     "success": False,
     **dict.fromkeys(("value", "lower_bound", "gap", "kappa_bound", "kappa_measured", "error", "residual"), math.nan),
-    **dict.fromkeys(("nit", "passes", "sweeps", "start_passes"), 0),
+    **dict.fromkeys(("nit", "passes", "rounds", "bytes", "sweeps", "start_passes"), 0),
     **dict.fromkeys(("setup_seconds", "solve_seconds", "wall_seconds"), math.nan),
-    **{f"trace_{name}": [] for name in ("iteration", "passes", "seconds", "value", "gap", "restart")},
+    **{f"trace_{name}": [] for name in TRACED},
 }
 
 #: What is known of a problem that could not be made.

@@ -21,7 +21,7 @@ from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
 from quartbench.inverse.recoveries import application
 
-from . import grid, store, system, weights, worker
+from . import grid, samples, store, system, weights, worker
 from .rows import NOTHING, NOWHERE
 from .timing import PAUSE
 
@@ -36,6 +36,10 @@ PREPARING = 900.0
 
 #: Seconds for compilation in the first steps of a method, beside those that its run has.
 COMPILING = 120.0
+
+
+#: Seconds in which a process that has nothing to do ends, and its own workers with it.
+LEAVING = 60.0
 
 
 class Worker:
@@ -74,7 +78,8 @@ class Worker:
     def _start(self) -> None:
         context = multiprocessing.get_context("spawn")  # threads of OpenMP and BLAS do not survive a fork
         self.pipe, other = context.Pipe()
-        process = context.Process(target=worker.serve, args=(other, self.threads), daemon=True)
+        # No daemon: it may have workers of its own. It leaves with this process all the same.
+        process = context.Process(target=worker.serve, args=(other, self.threads), daemon=False)
         process.start()
         self.process = process
         other.close()
@@ -88,6 +93,12 @@ class Worker:
             code = self.process.exitcode
             self.end()
             raise ProblemError(f"the process for the runs does not start ({_exit(code)})") from None
+
+    def close(self) -> None:
+        """Let the process end by itself, with what it has started, where it has nothing to do."""
+        if self.process is not None:
+            self.pipe.close()
+            self.process.join(LEAVING)
 
     def end(self) -> None:
         """End the process, whatever it does."""
@@ -141,8 +152,8 @@ class Runner:
         with store.opened(self.out):
             self._prepare()
             try:
-                for _, problem in groupby(self.cells, key=lambda cell: cell.problem):
-                    self._turns(list(problem), progress)
+                self._all([list(cells) for _, cells in groupby(self.cells, key=lambda cell: cell.problem)], progress)
+                self.worker.close()
             finally:
                 self.worker.end()
             self._describe(finished=True)
@@ -204,18 +215,25 @@ class Runner:
         }
         if finished and self.study.weights:
             about["weights"] = weights.measure()
+        if finished and self.study.samples:
+            about["samples"] = samples.measure()
         store.describe(self.out, about)
 
     # Turns ------------------------------------------------------------------------------------------------------------
 
-    def _turns(self, cells: list[grid.Cell], progress: Callable[[str, int], None]) -> None:
+    def _all(self, problems: list[list[grid.Cell]], progress: Callable[[str, int], None]) -> None:
+        """Do the runs of all problems, here one after another."""
+        for cells in problems:
+            self._turns(cells, progress, self.worker)
+
+    def _turns(self, cells: list[grid.Cell], progress: Callable[[str, int], None], worker: Any) -> None:
         """Let the cells of one problem take turns until each has repeats enough: drift hits all alike."""
         for repeat in range(max(cell.repeats for cell in cells)):
             unsettled = []
             for cell in cells:
-                label = f"{cell.instance.label} · {cell.method.label}"
+                label = f"{cell.label} · {cell.method.label}"
                 progress(label, 0)
-                row = self._row(cell, repeat)
+                row = self._row(cell, repeat, worker)
                 times = self.seconds.setdefault(cell, [])
                 times.append(row["setup_seconds"] + row["solve_seconds"])
                 if repeat + 1 == cell.repeats or _settled(row["status"], times):
@@ -225,7 +243,7 @@ class Runner:
                     progress(label, 1)
             cells = unsettled
 
-    def _row(self, cell: grid.Cell, repeat: int) -> dict[str, Any]:
+    def _row(self, cell: grid.Cell, repeat: int, worker: Any) -> dict[str, Any]:
         key = cell.key(repeat)
         if key in self.rows:
             self.kept += 1
@@ -233,30 +251,35 @@ class Runner:
             if not math.isnan(row["optimum"]):
                 self.optima.setdefault(cell.problem, row["optimum"])
             return row
-        found = self._measured(cell)
-        row = found | {
-            "key": key,
-            "study": self.study.name,
-            "application": application(cell.instance.generator) if cell.instance.inverse else "",
-            "instance": cell.instance.label,
-            "problem_set": PROBLEM_SET,
-            **cell.place,
-            "method": cell.method.name,
-            "settings": cell.method.settings,
-            "version": cell.method.version,
-            "peer": cell.method.peer,
-            "repeat": repeat,
-            "threads": cell.threads,
-            "time_limit": cell.time_limit,
-            "max_iter": cell.max_iter,
-            "commit": self.system["commit"],
-            "created": _now(),
-        }
+        found = self._measured(cell, worker)
+        row = (
+            {"machine": ""}
+            | found
+            | {
+                "key": key,
+                "study": self.study.name,
+                "application": application(cell.instance.generator) if cell.instance.inverse else "",
+                "instance": cell.label,
+                "problem_set": PROBLEM_SET,
+                **cell.place,
+                "method": cell.method.name,
+                "settings": cell.method.settings,
+                "version": cell.method.version,
+                "peer": cell.method.peer,
+                "repeat": repeat,
+                "threads": cell.threads,
+                "workers": cell.cluster,
+                "time_limit": cell.time_limit,
+                "max_iter": cell.max_iter,
+                "commit": self.system["commit"],
+                "created": _now(),
+            }
+        )
         store.write(self.out, row)
         self.done += 1
         return row
 
-    def _measured(self, cell: grid.Cell) -> dict[str, Any]:
+    def _measured(self, cell: grid.Cell, worker: Any) -> dict[str, Any]:
         if cell.problem in self.broken:
             return self.broken[cell.problem] | {"metric": cell.metric}
         time.sleep(PAUSE)
@@ -274,17 +297,18 @@ class Runner:
             "time_limit": cell.time_limit,
             "bounds": cell.bounds,
             "kappa": cell.kappa,
+            "cluster": cell.cluster,
         }
         # Certificates stand off the clock that the time limit reads: they may take as long again.
         limit = 2.0 * cell.time_limit + self.study.grace
-        row = self.worker.run(request, limit)
-        if row["m"] == 0 and self.worker.stage == "certifying f*":
+        row = worker.run(request, limit)
+        if row["m"] == 0 and worker.stage == "certifying f*":
             # The reference died, not the contender: it has its run without f*.
             self.optima[cell.problem] = math.nan
-            row = self.worker.run(request | {"optimum": math.nan}, limit)
+            row = worker.run(request | {"optimum": math.nan}, limit)
         if row["m"] > 0:
             self.optima.setdefault(cell.problem, row["optimum"])
-        elif self.worker.stage == "making the problem":
+        elif worker.stage == "making the problem":
             self.broken[cell.problem] = row
         return row
 

@@ -32,6 +32,7 @@ FACTS: dict[str, tuple[type, str]] = {
     "noise": (dict, "an object"),
     "notes": (list, "a list"),
     "weights": (dict, "an object"),
+    "samples": (list, "a list"),
 }
 REQUIRED = ("study", "config", "system", "command", "problem_set", "created")
 
@@ -90,6 +91,9 @@ COLUMNS = tuple(
         ("optimum", "double", "f*: planted, or that of a reference certified to 1e-11; else NaN"),
         ("nit", "int64", "iterations"),
         ("passes", "int64", "passes of the method, certificates not counted; of a recovery without its start"),
+        ("rounds", "int64", "of rows on workers: how often the iterations waited for sums; set-up not counted"),
+        ("bytes", "int64", "of rows on workers: what the iterations sent to blocks and got back; set-up not counted"),
+        ("workers", "int64", "workers that the rows of the run were on; 0 where they were in its process"),
         ("start_passes", "int64", "of a recovery: passes that made its start"),
         ("sweeps", "int64", "leverage sweeps that made the metric"),
         ("setup_seconds", "double", "time to make the metric and prepare the method; of a recovery, its start"),
@@ -109,6 +113,9 @@ COLUMNS = tuple(
             "certified relative gap of each, by the best lower bound of the run; that of a DC step",
         ),
         ("trace_restart", "list<bool>", "whether the method restarted there"),
+        ("trace_rounds", "list<int64>", "rounds after each"),
+        ("trace_bytes", "list<int64>", "bytes after each"),
+        ("machine", "string", "of a study on a cluster: the machine that made the run; else empty, as all ran on one"),
         ("commit", "string", "commit of quartbench"),
         ("created", "string", "when the run ended"),
     )

@@ -26,7 +26,8 @@ from quartbench.model.estimate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
 
 from .recovering import RecoveryBench
-from .rows import HONEST, NOTHING, NOWHERE, fingerprint, kept, lie
+from .rows import HONEST, NOTHING, NOWHERE, TRACED, fingerprint, kept, lie
+from .spreading import Spread
 from .timing import equal_threads
 
 #: What makes f* where nothing is planted, in this order: the first that certifies it well enough.
@@ -35,6 +36,9 @@ REFERENCE_GAP, REFERENCE_ENOUGH, REFERENCE_SECONDS = 1e-12, 1e-11, 30.0
 
 #: Searches for the least and for the largest √ρ/‖x‖² each.
 KAPPA_STARTS = 4
+
+#: Iterations after which workers have loaded what a method calls.
+SPREAD = 2
 
 #: How much weaker than the run's best certificate that of its last point may be.
 WEAKER = 3.0
@@ -57,6 +61,7 @@ def serve(connection: multiprocessing.connection.Connection, threads: int) -> No
                 bench = inverse if request["generator"] in RECOVERIES else convex
                 connection.send(bench.run(request))
             except (EOFError, BrokenPipeError, ConnectionResetError):
+                convex.spread.close()
                 return
 
 
@@ -78,6 +83,7 @@ class Bench:
         self.announce = announce
         self.identity: tuple | None = None
         self.warmed: set[tuple] = set()
+        self.spread = Spread()
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:
         """Return the columns of a run, those of a failure where it fails."""
@@ -104,7 +110,7 @@ class Bench:
     # The problem ------------------------------------------------------------------------------------------------------
 
     def _take(self, request: dict[str, Any]) -> None:
-        identity = (request["generator"], request["arguments"], request["seed"])
+        identity = (request["generator"], request["arguments"], request["seed"], request["cluster"])
         if identity == self.identity:
             return
         self.identity = None
@@ -121,6 +127,8 @@ class Bench:
             "sigma_min": float(sigma_min),
             "coherence": float(arguments.get("gamma", math.nan)),
         }
+        #: What methods are given: the same problem, its rows perhaps on workers; what checks them has them here.
+        self.given = self.spread.over(self.problem, request["cluster"]) if request["cluster"] else self.problem
         self.optimum: float | None = self.problem.optimum
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}
@@ -180,7 +188,7 @@ class Bench:
         started = time.perf_counter()
         # As a user calls it: what a run before has computed once of the rows is not there.
         result = solve(
-            self.problem.on(self.problem.form.fresh()),
+            self.given.on(self.given.form.fresh()),
             method,
             **options,
             max_iter=request["max_iter"],
@@ -199,6 +207,8 @@ class Bench:
             "gap": float(result.gap),
             "nit": int(result.nit),
             "passes": int(result.passes),
+            "rounds": int(result.rounds),
+            "bytes": int(result.bytes),
             "setup_seconds": float(result.setup_time),
             "solve_seconds": float(result.solve_time),
             "wall_seconds": wall,
@@ -212,12 +222,13 @@ class Bench:
 
     def _warm(self, request: dict[str, Any], options: dict[str, Any], known: dict[str, Any]) -> None:
         """Compile what the run calls before its clock starts, once for each solver, metric and instance."""
-        kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments"))
+        kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments", "cluster"))
         method = made(request["spec"], json.loads(request["given"]))
         if kind in self.warmed or method.peer:  # nothing of a peer is compiled
             return
         self.announce("warming", known)
-        solve(self.problem, method, **options, max_iter=0, time_limit=request["time_limit"])
+        steps = SPREAD if request["cluster"] else 0  # what workers run, they have to load first
+        solve(self.given, method, **options, max_iter=steps, time_limit=request["time_limit"])
         self.warmed.add(kind)
 
     # The check --------------------------------------------------------------------------------------------------------
@@ -305,5 +316,4 @@ def thinned(result: Result) -> dict[str, list]:
     """Return the columns of a trace, of which not all points are kept."""
     history = result.history
     points = kept(len(history))
-    columns = ("iteration", "passes", "seconds", "value", "gap", "restart")
-    return {f"trace_{name}": history[name][points].tolist() for name in columns}
+    return {f"trace_{name}": history[name][points].tolist() for name in TRACED}

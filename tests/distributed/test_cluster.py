@@ -64,7 +64,7 @@ def test_auto_takes_one_round_for_a_hessian_where_it_is_small(client):
     rows, _ = rows_of("dense", terms=2000, columns=80)
     problem, same = (qb.Problem(form, linear(80)) for form in (qb.DaskForm([rows], client), qb.StackedForm(rows)))
     found = qb.solve(problem, rel_gap=1e-8)
-    assert "homnewton, as a Hessian is one round" in found.message
+    assert "homnewton, as some" in found.message
     assert found.rounds < qb.solve(problem, "homnewton-cg", rel_gap=1e-8).rounds
     assert found.fun == pytest.approx(qb.solve(same, rel_gap=1e-10).fun, rel=1e-8)
 

@@ -8,6 +8,7 @@ SMALL = {
     "coherent": {"m": 40, "n": 8, "gamma": 0.7, "kind": "generic"},
     "blocks": {"m": 20, "n": 8, "rank": 3},
     "heavy_tailed": {"m": 60, "n": 5, "df": 1.5},
+    "scaled": {"m": 60, "n": 5, "few": 4},
     "sparse": {"m": 60, "n": 12, "density": 0.2},
     "orthant": {"m": 40, "n": 10, "active": 0.4},
     "degenerate": {"m": 40, "n": 8, "active": 3},

@@ -46,6 +46,8 @@ def run(gaps=(1.0, 0.1, 0.01), iterations=None, passes=None, seconds=None, setti
         "trace_value": [(1.0 - 1e-9) * gap - 1.0 for gap in gaps],  # below the gap by more than rounding
         "trace_gap": list(gaps),
         "trace_restart": [False] * len(gaps),
+        "trace_rounds": [0] * len(gaps),
+        "trace_bytes": [0] * len(gaps),
         "commit": "abc",
     }
     return row | columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
@@ -25,8 +26,15 @@ from .records import GRACE, Group, Study
 #: The studies that come with the package.
 SHIPPED = Path(__file__).parents[1] / "studies"
 
+#: The extra of a study whose rows are on workers.
+CLUSTER = "cluster"
+
 #: Defaults for its groups that the top of a study may set.
-LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds", "kappa")
+LIMITS = ("max_iter", "time_limit", "repeats", "seeds", "rel_gaps", "metrics", "bounds", "kappa", "cluster")
+
+
+class MissingClusterError(ProblemError):
+    """A study needs an extra that is not installed: one that includes it goes on without it."""
 
 
 def shipped() -> dict[str, str]:
@@ -59,16 +67,25 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         found = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
-    _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", *LIMITS), where)
+    _known(
+        found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", "samples", *LIMITS), where
+    )
     groups, missed = [], []
     notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
-    weights = found.get("weights", False)
-    if not isinstance(weights, bool):
-        raise ProblemError(f"{where}: weights must be true or false, found {weights!r}")
+    records = {name: found.get(name, False) for name in ("weights", "samples")}
+    for name, value in records.items():
+        if not isinstance(value, bool):
+            raise ProblemError(f"{where}: {name} must be true or false, found {value!r}")
+    if found.get("needs") == CLUSTER and importlib.util.find_spec("distributed") is None:
+        raise MissingClusterError(f"{where} spreads rows over workers: pip install 'quartbench[{CLUSTER}]'")
     for other in _list(found.get("include", []), f"{where}: include"):
-        included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
+        try:
+            included = read_study(read_text(other, f"{where}: include"), (*within, path.resolve()))
+        except MissingClusterError as error:
+            notes[f"left out: {error}"] = None
+            continue
         groups += included.groups
-        weights |= included.weights
+        records = {name: value or getattr(included, name) for name, value in records.items()}
         notes |= dict.fromkeys(included.notes)
     defaults = {name: found[name] for name in LIMITS if name in found}
     tables = _list(found.get("group", []), f"{where}: group")
@@ -82,7 +99,7 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
             raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
         if group.solvers:
             groups.append(group)
-    if "needs" in found and not any(method.peer for group in groups for method in group.solvers):
+    if found.get("needs", CLUSTER) != CLUSTER and not any(method.peer for group in groups for method in group.solvers):
         raise ProblemError(
             f"{where} compares with methods that are not here ({', '.join(dict.fromkeys(missed))}): "
             f"pip install 'quartbench[{read_text(found['needs'], f'{where}: needs')}]'"
@@ -96,7 +113,7 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     about = found.get("about", "")
     if not isinstance(about, str):
         raise ProblemError(f"{where}: about must be a text, found {about!r}")
-    return Study(name, tuple(groups), about, grace, tuple(notes), weights)
+    return Study(name, tuple(groups), about, grace, tuple(notes), **records)
 
 
 def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Group:
@@ -127,6 +144,10 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
             given[name] = read_whole(table[name], f"{where}: {name}", 1)
     if "time_limit" in table:
         given["time_limit"] = read_positive(table["time_limit"], f"{where}: time_limit")
+    if "cluster" in table:
+        given["cluster"] = read_whole(table["cluster"], f"{where}: cluster", 0)
+        if given["cluster"] and True in kinds:
+            raise ProblemError(f"{where}: cluster = {given['cluster']} is for convex problems, found recoveries")
     for name in ("bounds", "kappa"):
         if not isinstance(given.get(name, False), bool):
             raise ProblemError(f"{where}: {name} must be true or false, found {given[name]!r}")

@@ -96,6 +96,7 @@ class Group:
     repeats: int = 3
     bounds: bool = False
     kappa: bool = False
+    cluster: int = 0
 
     @property
     def inverse(self) -> bool:
@@ -113,6 +114,7 @@ class Study:
     grace: float = GRACE
     notes: tuple[str, ...] = field(default=())
     weights: bool = False
+    samples: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,11 +133,17 @@ class Cell:
     repeats: int
     bounds: bool
     kappa: bool = False
+    cluster: int = 0
 
     @property
-    def problem(self) -> tuple[str, str, int]:
+    def problem(self) -> tuple[str, str, int, int]:
         """What the cells of one problem share."""
-        return self.instance.generator, self.instance.json, self.seed
+        return self.instance.generator, self.instance.json, self.seed, self.cluster
+
+    @property
+    def label(self) -> str:
+        """The problem in words, with where its rows are."""
+        return self.instance.label + (f" on {self.cluster} workers" if self.cluster else "")
 
     @property
     def place(self) -> dict[str, Any]:
@@ -166,6 +174,8 @@ class Cell:
         }
         if self.kappa:  # came later: the keys of runs without it stay what they were
             depends["kappa"] = True
+        if self.cluster:
+            depends["cluster"] = self.cluster
         return digest(json.dumps(depends, sort_keys=True))
 
 
@@ -191,6 +201,7 @@ def cells(study: Study, threads: int) -> list[Cell]:
                 repeats=group.repeats,
                 bounds=group.bounds,
                 kappa=group.kappa,
+                cluster=group.cluster,
             )
             found.setdefault(cell.key(0), cell)
     order = {problem: number for number, problem in enumerate(dict.fromkeys(c.problem for c in found.values()))}

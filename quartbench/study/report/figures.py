@@ -99,7 +99,9 @@ def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
     """Return every figure that the runs at hand can fill, in the order of the page."""
     found = [gap_figure(runs, group) for group in PAPER]
     found += [rate_figure(runs), weight_figure(runs.attrs.get("weights"))]
-    others = dict.fromkeys(group for group in runs.group if group not in PAPER and group != rates.GROUP)
+    others = dict.fromkeys(
+        group for group in runs[runs.workers == 0].group if group not in PAPER and group != rates.GROUP
+    )
     found += [curve_figure(runs, group) for group in others if group not in (*SCALING, CONDITIONING)]
     found += [scaling_figure(runs, group) for group in SCALING]
     found += [profile_figure(runs), ratio_figure(runs), kernel_figure(kernels)]
@@ -121,7 +123,7 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
             (instance, cell[~bregman[cell.index]]),
             (f"{instance}, Bregman", cell[bregman[cell.index]]),
         ):
-            panels += [_gap_panel(words, here, unit) for unit in costs.UNITS if len(here)]
+            panels += [gap_panel(words, here, unit) for unit in costs.UNITS if len(here)]
     seeds = part.seed.nunique()
     known = np.isfinite(part.optimum.to_numpy(dtype=float)).all()
     caption = (
@@ -138,7 +140,7 @@ def curve_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     part = costs.tightest(costs.iterated(runs[runs.group == group]))
     if part.empty:
         return None
-    panels = [_gap_panel(instance, cell, "seconds") for instance, cell in part.groupby("instance", sort=False)]
+    panels = [gap_panel(instance, cell, "seconds") for instance, cell in part.groupby("instance", sort=False)]
     caption = (
         "Relative gap against seconds, set-up included: medians over seeds, with bands over all of them. A curve ends "
         "where the run did."
@@ -146,7 +148,8 @@ def curve_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     return Figure(f"{CURVES}{slug(group)}", f"Convergence in the group {group}", caption, panels, part.key.tolist())
 
 
-def _gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
+def gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
+    """Return the median cost over seeds of reaching each gap, with a band over all seeds."""
     first = max(float(np.nanmax(trace[:1], initial=1e-3)) for trace in runs.trace_true)
     last = min(float(np.nanmin(trace, initial=1.0)) for trace in runs.trace_true)
     gaps = np.geomspace(min(first, 1.0), max(last, runs.rel_gap.min()), LEVELS)

@@ -17,7 +17,7 @@ import pandas as pd
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store, summary
 
-from . import applications, draw, rates, tables
+from . import applications, cluster, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
 from .figures import CURVES, PAPER, Figure, figures
 from .growth import SCALING
@@ -68,6 +68,8 @@ def write(directory: Path, out: Path | None = None) -> Report:
     runs = costs.prepare(runs).sort_values("contender", kind="stable", ignore_index=True)  # as legends have them
     if about.get("weights"):
         runs.attrs["weights"] = _Record(about["weights"])
+    if about.get("samples"):
+        runs.attrs["samples"] = _Record(rows=about["samples"])
     content = Content(runs, about, _kernels(directory))
     try:
         content.save(out)
@@ -99,6 +101,9 @@ class Content:
         self.winners = tables.winners(self.runs)
         self.parts = applications.parts(runs)
         self.figures = [*figures(self.runs, kernels), *(figure for part in self.parts for figure in part.figures)]
+        self.samples = cluster.sampled(runs.attrs.get("samples"))
+        self.spread = cluster.figures(self.runs, runs.attrs.get("samples"))
+        self.figures += self.spread
         self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
         self.run_table = tables.run_table(runs)
         self.places = {row[0].text: place for place, row in enumerate(self.run_table.rows)}
@@ -211,6 +216,8 @@ class Content:
             "applications": [
                 {"part": part, "figures": [by_name[figure.name] for figure in part.figures]} for part in self.parts
             ],
+            "cluster_figures": [by_name[figure.name] for figure in self.spread],
+            "cluster_tables": _present(tables.traffic_table(self.runs), tables.sample_table(self.samples)),
             "kernel_figure": by_name.get("kernels"),
             "kernel_table": tables.kernel_table(self.kernels),
             "failure_table": tables.failure_table(self.every),

@@ -10,6 +10,7 @@ from . import preconditioning
 from . import theorems
 from . import weights
 from . import inverse
+from . import cluster
 from . import additions
 # isort: on
 
@@ -23,6 +24,7 @@ __all__ = [
     "Finding",
     "additions",
     "claim",
+    "cluster",
     "compare",
     "homogenisation",
     "inverse",

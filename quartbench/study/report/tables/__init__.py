@@ -2,6 +2,7 @@
 
 from .applications import cluster_table, fit_table, metric_table, outcome_table, price_table
 from .cells import Cell, Table, seconds
+from .cluster import sample_table, traffic_table
 from .comparison import cost_table, pair_table, peer_table
 from .conditioning import kappa_table
 from .growth import growth_table, rate_table
@@ -33,7 +34,9 @@ __all__ = [
     "price_table",
     "rate_table",
     "run_table",
+    "sample_table",
     "seconds",
+    "traffic_table",
     "winner_table",
     "winners",
 ]

@@ -38,7 +38,8 @@ def failure_table(runs: pd.DataFrame) -> Table:
 
 
 def run_table(runs: pd.DataFrame) -> Table:
-    """Return every run, one per row, under its key."""
+    """Return every run, one per row, under its key; with rounds and bytes where some have their rows on workers."""
+    spread = bool(runs.rounds.any())
     rows = [
         [
             Cell(run.key),
@@ -51,6 +52,7 @@ def run_table(runs: pd.DataFrame) -> Table:
             number(run.gap, 2),
             number(run.nit),
             number(run.passes),
+            *([number(run.rounds), number(run.bytes)] if spread else []),
             seconds(run.setup_seconds),
             seconds(run.solve_seconds),
         ]
@@ -67,11 +69,12 @@ def run_table(runs: pd.DataFrame) -> Table:
         "certified",
         "iterations",
         "passes",
+        *(["rounds", "bytes"] if spread else []),
         "set-up",
         "solve",
     ]
     note = "Each is one Parquet file, runs/KEY.parquet, with its settings, its versions and its whole trace."
-    return Table("runs", "Every run", note, columns, rows, frozenset({4, 5, 7, 8, 9, 10, 11}))
+    return Table("runs", "Every run", note, columns, rows, frozenset({4, 5, *range(7, len(columns))}))
 
 
 def claim_frame(decided: list[tuple[Claim, Finding]]) -> pd.DataFrame:
