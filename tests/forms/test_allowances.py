@@ -101,11 +101,11 @@ def test_vectors_are_brought_near_one_by_a_power_of_two():
     v, error, power = proof.near_one(exactly(np.array([4.0, -1.0])), np.ones(2))
     assert (v.tolist(), power) == ([0.5, -0.125], 3)
     assert (error == 3 * SMALLEST).all()  # what scaling may have rounded to zero
-    known = Known(np.array([3.0, 1.0]), np.array([0.25, 0.0]), np.array([1.0, 2.0]))
+    known = Known(np.array([3.0, 1.0]), np.array([0.25, 0.0]), np.array([1.0, 4.0]))
     v, error, power = proof.near_one(known, np.array([2.0, 0.5]))
-    assert power == 3  # 3/2 + 2/½ = 5.5
-    assert v.tolist() == [1.5 / 8, 2.0 / 8]
-    np.testing.assert_allclose(error, [1.25 / 2 / 8, 4.0 / 8], rtol=1e-15)
+    assert power == 4  # 1/½ + 4/½ = 10
+    assert v.tolist() == [1.5 / 16, 2.0 / 16]
+    np.testing.assert_allclose(error, [1.25 / 2 / 16, 8.0 / 16], rtol=1e-15)
     assert proof.near_one(exactly(np.zeros(2)), np.ones(2)) is None
     assert proof.near_one(exactly(np.array([1.0, np.inf])), np.ones(2)) is None
 
@@ -129,8 +129,19 @@ def test_the_bound_of_a_factor_spreads_what_is_not_known_over_its_basis():
     spread = np.cumsum(np.ones(n))
     rest = exact.norm_upper(np.zeros(n), np.zeros(n), spread)
     found = excess(factor.norm(unknown(np.ones(n))), rest)
-    # 2(n + 2)u for the products; then the constant, the root and the last product as above.
-    assert found == pytest.approx(2 * (n + 2) + 16.0 + 2.0, abs=5.0)
+    # 2(n + 2)u for the products; then the constant, the root, the last product and rounding up as above.
+    assert found == pytest.approx(2 * (n + 2) + 16.0 + 5.0, abs=3.0)
+
+
+@pytest.mark.parametrize("basis", [None, np.array([[1.0, 3.0], [0.0, 2.0]])])
+def test_a_factor_gives_rows_and_vectors_in_its_basis(basis):
+    unit, matrix = np.array([2.0, 8.0]), np.array([[1.0, 5.0], [-3.0, 7.0], [2.0, 2.0]])
+    X = np.diag(1.0 / unit) @ (np.eye(2) if basis is None else basis)
+    made = Factor(unit, basis, np.eye(2), 1.0, np.eye(2), 1, 1.0)
+    np.testing.assert_allclose(made.basis(), X)
+    np.testing.assert_allclose(made.columns(matrix), matrix @ X)
+    np.testing.assert_allclose(made.inner(matrix[1]), X.T @ matrix[1])
+    np.testing.assert_allclose(made.solve(matrix[1]), X @ X.T @ matrix[1])
 
 
 def test_a_sample_solves_with_its_share_of_all_rows():
