@@ -1,6 +1,7 @@
 """What every test may count on: repeatable hypothesis, at least two Numba threads, Python processes of its own."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -28,8 +29,13 @@ settings.load_profile("quartbench")
 
 
 def pytest_configure(config):
-    """Ignore a warning of Numba's; named in pyproject.toml, its class would be imported before the threads are set."""
+    """Ignore a warning of Numba's; named in pyproject.toml, its class would be imported before the threads are set.
+
+    A shell that runs the tests in the background has them ignore Ctrl-C, which some of them send.
+    """
     config.addinivalue_line("filterwarnings", "ignore::numba.core.errors.NumbaPerformanceWarning")
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

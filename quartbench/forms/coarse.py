@@ -135,7 +135,7 @@ def coarse(rows: Any, rank: int, of: int) -> Coarse | None:
     n, count = unit.size, rows.shape[0]
     trace, largest = 1.02 * float((squares / unit**2).sum()), 1.02 * float((squares / unit**2).max())
     roundings = additions + 2 * FACTORED + 10 + 2 * (n // FACTORED + 1) + 4
-    error = 1.03 * roundings * U32 * trace + 4.0 * U32 * largest + n * (count + n) * 2.0**-125
+    error = _error(roundings, trace, largest, n, count)
     with blas_threads(float(count) * n**2):
         least = _least(lambda p: single.T @ (single @ p), n)
         shift = np.float32(max(SHARE * least, TIMES * error))
@@ -150,6 +150,11 @@ def coarse(rows: Any, rank: int, of: int) -> Coarse | None:
     if not root > 0.0:
         return None
     return Coarse(unit, single, lower, root * root * (1.0 - 4.0 * U), count // rank, count // rank / of)
+
+
+def _error(roundings: int, trace: float, largest: float, n: int, count: int) -> float:
+    """Return ε of (2), from how many roundings a number of A and of L goes through together."""
+    return 1.03 * roundings * U32 * trace + 4.0 * U32 * largest + n * (count + n) * 2.0**-125
 
 
 def column_squares(rows: Any) -> np.ndarray:

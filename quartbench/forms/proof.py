@@ -301,7 +301,6 @@ def _shifted(gram: np.ndarray, error: float) -> tuple[np.ndarray, float, np.ndar
 def _smallest_eigenvalue(lower: np.ndarray) -> float:
     """Return λ_min(LLᵀ), by inverse iteration from a fixed start: an estimate, rather too large."""
     v = np.random.default_rng(0).standard_normal(len(lower))
-    size = 1.0
     for _ in range(INVERSE):
         v = scipy.linalg.cho_solve((lower, True), v / np.linalg.norm(v), check_finite=False)
         size = float(np.linalg.norm(v))
