@@ -9,7 +9,7 @@ configure()  # before anything is compiled, or a thread started
 from quartbench import distributed, instances, inverse  # noqa: E402
 from quartbench.cones import Centred, Cone, Free, Orthant, SecondOrder, register_cone  # noqa: E402
 from quartbench.distributed import DaskForm, DiskForm  # noqa: E402
-from quartbench.errors import LostError, ProblemError  # noqa: E402
+from quartbench.errors import DeficientError, LostError, ProblemError  # noqa: E402
 from quartbench.forms import (  # noqa: E402
     ComplexForm,
     DiffractionForm,
@@ -59,6 +59,7 @@ __all__ = [
     "ComplexForm",
     "Cone",
     "DaskForm",
+    "DeficientError",
     "Diagonal",
     "DiffractionForm",
     "DiskForm",

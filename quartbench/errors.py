@@ -20,6 +20,24 @@ class ProblemError(ValueError):
     """
 
 
+class DeficientError(ProblemError):
+    """ρ vanishes on more than 0: the rows do not span the space, exactly or to rounding.
+
+    On the whole space :func:`quartbench.solve` answers all the same, on the quotient by that subspace.
+
+    Examples
+    --------
+    >>> rows = np.array([[1.0, 0.0], [2.0, 0.0]])
+    >>> try:
+    ...     qb.leverage(qb.StackedForm(rows))
+    ... except qb.DeficientError as error:
+    ...     print(error)
+    ρ is not positive definite: its rank is at most 1 of n = 2; no term sees coordinate 1
+    >>> qb.solve(rows, [1.0, 0.0]).status, qb.solve(rows, [1.0, 1.0]).status
+    ('converged', 'unbounded')
+    """
+
+
 class LostError(RuntimeError):
     """The rows are out of reach: the cluster, or what held them, is gone.
 

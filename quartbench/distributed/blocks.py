@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from quartbench.errors import ProblemError
+from quartbench.errors import DeficientError, ProblemError
 from quartbench.forms import StackedForm, TermForm
 from quartbench.forms import leverage as by_rows
 from quartbench.forms.blocks import mirrored
@@ -88,12 +88,12 @@ class BlockForm(TermForm):
         """Raise where there are fewer rows than columns, or a column of zeros."""
         count = self.terms * self.rank
         if count < self.dim:
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
                 "add terms or restrict x"
             )
         if self._unused.size:
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most {self.dim - self._unused.size} of n = {self.dim}; "
                 f"no term sees coordinate {int(self._unused[0])}"
             )

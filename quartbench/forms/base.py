@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from quartbench.cones import Cone, Free
-from quartbench.errors import ProblemError, any_array
+from quartbench.errors import DeficientError, ProblemError, any_array
 from quartbench.kernels.exact import add
 from quartbench.linalg.known import Known
 from quartbench.metrics import Bounds, Metric
@@ -300,11 +300,27 @@ class Form:
 
     # What is known of ρ -----------------------------------------------------------------------------------------------
 
+    @property
+    def reducible(self) -> bool:
+        """Whether the kernel of ρ can be found, and problems with one be solved on the quotient by it."""
+        return False
+
+    def deficiency(self) -> DeficientError | None:
+        """Return the error where ρ is seen to vanish on more than 0, as far as a few passes tell. Looks once."""
+        if "deficiency" not in self._kept:
+            try:
+                self._check_definite()
+                self._kept["deficiency"] = None
+            except DeficientError as error:
+                self._kept["deficiency"] = str(error)
+        found = self._kept["deficiency"]
+        return None if found is None else DeficientError(found)
+
     def require_definite(self) -> None:
-        """Raise where ρ is seen to vanish on more than 0, as far as a few passes tell. Looks once."""
-        if "definite" not in self._kept:
-            self._check_definite()
-            self._kept["definite"] = True
+        """Raise where ρ is seen to vanish on more than 0."""
+        found = self.deficiency()
+        if found is not None:
+            raise found
 
     def _check_definite(self) -> None:
         """Raise where ρ is seen to vanish on more than 0."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quartbench.errors import ProblemError, complex_array
+from quartbench.errors import DeficientError, ProblemError, complex_array
 from quartbench.kernels import exact as exact_
 from quartbench.kernels import misfit, rows
 from quartbench.kernels.jit import shares, thread_count, together
@@ -223,7 +223,7 @@ class ComplexForm(TermForm):
     def _check_definite(self) -> None:
         """Raise where there are fewer measurements than unknowns."""
         if self.terms < self.shape[0]:
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most m = {self.terms}, but N = {self.shape[0]}; "
                 "add measurements"
             )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
-from quartbench.errors import ProblemError, whole_number
+from quartbench.errors import DeficientError, ProblemError, whole_number
 
 from .terms import TermForm
 
@@ -87,7 +87,7 @@ class OperatorForm(TermForm):
         """Raise where there are fewer rows than unknowns."""
         count = self.terms * self.rank
         if count < self.dim:
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most {count}, but n = {self.dim}; add terms or restrict x"
             )
 

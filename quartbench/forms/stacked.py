@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from quartbench.errors import ProblemError, whole_number
+from quartbench.errors import DeficientError, ProblemError, whole_number
 from quartbench.kernels.jit import shares, thread_count, together
 
 from .base import register_form
@@ -137,14 +137,14 @@ class StackedForm(TermForm):
         """Raise where there are fewer rows than columns, or a column of zeros."""
         count = self._rows.shape[0]
         if count < self.dim:
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most m·r = {count}, but n = {self.dim}; "
                 "add terms or restrict x"
             )
         used = self.used_columns()
         if not used.all():
             missing = np.flatnonzero(~used)
-            raise ProblemError(
+            raise DeficientError(
                 f"ρ is not positive definite: its rank is at most {self.dim - missing.size} of n = {self.dim}; "
                 f"no term sees coordinate {int(missing[0])}"
             )

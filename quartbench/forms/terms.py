@@ -413,6 +413,11 @@ class TermForm(Form):
         """Whether it is sensible to factor B⁽⁰⁾ without being asked to."""
         return self.dim <= PRODUCT_DIMENSION
 
+    @property
+    def reducible(self) -> bool:
+        """Whether the kernel of ρ can be found: from rows in memory, with few unknowns."""
+        return self.resident and self.factorable and self.cone.whole
+
     def factor_cost(self) -> float:
         """Return the passes that a factor of B(τ) costs: here one product for each column, and the factor itself."""
         return self.dim + self.dim**2 / (3.0 * FACTOR * self.terms * self.rank)

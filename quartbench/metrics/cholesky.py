@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import blas, lapack
 
-from quartbench.errors import ProblemError
+from quartbench.errors import DeficientError, ProblemError
 from quartbench.runtime.blas import blas_threads
 
 from .base import Metric
@@ -150,7 +150,7 @@ class Cholesky(Metric):
         lengths = np.sqrt(sum(np.einsum("ij,ij->j", part, part.conj()).real for part in blocks()))
         if not lengths.all():
             missing = int(np.flatnonzero(lengths == 0)[0])
-            raise ProblemError(f"ρ is not positive definite: no term sees coordinate {missing}")
+            raise DeficientError(f"ρ is not positive definite: no term sees coordinate {missing}")
         upper = np.empty((0, columns), dtype=dtype)
         for part in blocks():
             stacked = np.concatenate([upper, part.conj() / lengths])
@@ -236,20 +236,20 @@ class Cholesky(Metric):
         return TRIANGULAR_COLUMNS[factor.dtype.char](1.0, factor, np.asarray(v, dtype=factor.dtype), lower=1, trans_a=2)
 
 
-def _deficient(unit: np.ndarray, most: int) -> ProblemError | None:
+def _deficient(unit: np.ndarray, most: int) -> DeficientError | None:
     """Return the error that says the rank, ``most`` at most, and the direction; None where the rank is full."""
     values, vectors = np.linalg.eigh(unit)
     rank = min(int((values > len(unit) * EPS * values[-1]).sum()), most)
     if rank == len(unit):
         return None
     direction = int(np.argmax(np.abs(vectors[:, 0])))
-    return ProblemError(
+    return DeficientError(
         f"ρ is not positive definite: numerical rank {rank} of {len(unit)}; "
         f"the missing direction is largest in coordinate {direction}"
     )
 
 
-def missing_direction(upper: np.ndarray) -> ProblemError:
+def missing_direction(upper: np.ndarray) -> DeficientError:
     """Return the error that names the direction in which rows, columns of length one, vanish to rounding."""
     values, vectors = scipy.linalg.svd(upper, full_matrices=False)[1:]
     rank = int((values > len(upper) * EPS * values[0]).sum())
@@ -259,7 +259,7 @@ def missing_direction(upper: np.ndarray) -> ProblemError:
     named = " ".join(
         f"{direction[i].real:+.3g}·e{i}" if np.isrealobj(direction) else f"({direction[i]:.3g})·e{i}" for i in largest
     )
-    return ProblemError(
+    return DeficientError(
         f"ρ is not positive definite to rounding: numerical rank {rank} of {len(upper)}; every term vanishes along "
         f"{named}{' …' if (np.abs(direction) > 0.1).sum() > len(largest) else ''} (each eᵢ in units of 1/‖column i‖)"
     )

@@ -120,6 +120,14 @@ def certify(
     return prove(problem, scaled.x_scale * (scale * point), Dual(inner, found.dual, metric), rel_gap)[1]
 
 
+def value_at(problem: Problem, x: np.ndarray) -> float:
+    """Return a number that is at least f(x) at a flat point of the cone, proved where the form is ``rigorous``."""
+    units = Units(problem)
+    point = np.ldexp(x, -units.e)
+    value = units.value(units.image(point, True), problem.cone.inner(units.c, point))
+    return up(ldexp(value, units.b + units.e))
+
+
 class Dual(NamedTuple):
     """A dual point of the normalised problem as it was computed, and B(τ) there to correct it with; either may be None.
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from quartbench import views
 from quartbench.cones import Cone, cone_of
-from quartbench.errors import ProblemError, any_array
+from quartbench.errors import DeficientError, ProblemError, any_array
 from quartbench.forms import Form, form_of
 
 
@@ -35,7 +35,8 @@ class Problem:
     Parameters
     ----------
     form : Form, array of shape (m·r, n), scipy.sparse matrix or DataFrame
-        ρ, positive definite on the cone; or the stacked rows of its terms, real or complex.
+        ρ, positive definite on the cone; or the stacked rows of its terms, real or complex. On the whole space ρ may
+        vanish on a subspace: see :func:`solve`.
     c : array
         A nonzero point, in the native shape of the form, flat or one column. Never changed. On a subspace only its
         part there matters, and is kept.
@@ -74,7 +75,7 @@ class Problem:
         self.form = form = form_of(form, rank)
         self.cone = cone_of(cone, form.cone).bind(form)
         form.require_cone(self.cone)
-        form.require_definite()
+        self._require_definite()
         flat = _finite(form.flat(_column(c, form), "c"), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
@@ -89,6 +90,12 @@ class Problem:
             raise ProblemError(f"optimum must be a finite number, found {optimum!r}")
         self.optimum = 0.0 if self.trivial else optimum
         self.origin = origin or {}
+
+    def _require_definite(self) -> None:
+        """Raise where ρ is seen to vanish on more than 0; on the whole space there is a quotient to solve on."""
+        found = self.form.deficiency()
+        if found is not None and not (self.cone.whole and self.form.reducible):
+            raise found if self.cone.whole else over_cone(found, self.cone)
 
     @property
     def dim(self) -> int:
@@ -206,6 +213,14 @@ class Problem:
         if self.origin:
             facts["made by"] = ", ".join(f"{name} = {value}" for name, value in self.origin.items())
         return views.fact_page("minimise ρ(x) − ⟨c,x⟩ over a cone", facts)
+
+
+def over_cone(found: DeficientError, cone: Cone) -> DeficientError:
+    """Return the error that says what ρ with a kernel would need on a cone that is not the whole space."""
+    return DeficientError(
+        f"{found}; on {cone!r} f is bounded below where no direction d of the cone has ρ(d) = 0 and ⟨c,d⟩ > 0, which "
+        "is not decided here: add terms that see the missing directions, or drop them from the rows"
+    )
 
 
 def _column(c: Any, form: Form) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from quartbench import precondition
 from quartbench.cones import Cone, cone_of
-from quartbench.errors import ProblemError
+from quartbench.errors import DeficientError, ProblemError
 from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
@@ -94,7 +94,12 @@ def solve_many(
     cone = cone_of(cone, form.cone).bind(form)
     prepared = Prepared(form, cone, metric, Together() if cone.directions else "accel-homgd", rel_gap)
     problems = [prepared.problem(c) for c in C]
-    prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
+    try:
+        form.require_definite()
+        prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
+    except DeficientError:  # one after another on the quotient, or an error that says why not
+        limits = {"time_limit": time_limit} | ({} if max_iter is None else {"max_iter": max_iter})
+        return [prepared.solve(problem, **limits) for problem in problems]
     setup = prepared.setup_time / len(problems)
     budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:

@@ -16,18 +16,21 @@ import numpy as np
 
 from quartbench import precondition
 from quartbench.cones import Cone, cone_of
-from quartbench.errors import ProblemError
+from quartbench.errors import DeficientError, ProblemError
 from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
+from quartbench.model.problem import over_cone
+from quartbench.model.quotient import quotient
 from quartbench.runtime.stopwatch import Stopwatch
 
 from .compiled import REPRESENTABLE, Compiled
 from .contract import Iterate, Solver, choice
 from .driver import Limits, Run, State, closable
 from .progress import bar
+from .quotient import OnQuotient
 from .registry import make_solver
 from .results import Result, trivial
 from .single import InSingle
@@ -104,7 +107,10 @@ def solve(
     Notes
     -----
     The clock runs while the method computes. It stands still for certificates, tracing and callbacks, and starts
-    after the kernels are compiled. Ctrl-C ends the run with the best point so far and status ``stopped``.
+    after the kernels are compiled. Where ρ vanishes on a subspace of the whole space, the problem is solved on the
+    quotient by it if c is perpendicular to it, as far as rounding tells, and else has no minimum: the status is
+    ``unbounded`` and x shows a direction. The message says what was decided. Ctrl-C ends the run with the best point so
+    far and status ``stopped``.
 
     Examples
     --------
@@ -172,7 +178,12 @@ def prepare(
     [True, True, True]
     """
     prepared = Prepared(form_of(form), cone, metric, solver, rel_gap, dtype)
-    prepared.ready()
+    try:
+        prepared.ready()
+    except DeficientError as error:
+        if not prepared.cone.whole:
+            raise over_cone(error, prepared.cone) from None
+        prepared.on_quotient().prepared.ready()
     return prepared
 
 
@@ -196,6 +207,8 @@ class Prepared:
     """
 
     def __init__(self, form, cone=None, metric="auto", solver="auto", rel_gap=1e-6, dtype="float64") -> None:
+        self._arguments = (form, cone, metric, solver, rel_gap, dtype)
+        self._quotient: OnQuotient | None = None
         self.form = form
         self.cone = cone_of(cone, form.cone).bind(form)
         self.method = make_solver(solver)
@@ -341,7 +354,49 @@ class Prepared:
         certify: bool,
         paid: bool = False,
     ) -> Result:
-        """Solve a Problem on this form and cone, or that of a c; the set-up counts unless it was ``paid`` before."""
+        """Solve a Problem on this form and cone, or that of a c; the set-up counts unless it was ``paid`` before.
+
+        Where ρ is seen to vanish on a subspace, at once or when it is factored, that is on the quotient by it.
+        """
+        arguments = (rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid)
+        if self._quotient is None and self.form.deficiency() is None:
+            try:
+                return self._run(given, *arguments)
+            except DeficientError as error:
+                if not self.cone.whole:
+                    raise over_cone(error, self.cone) from None
+        problem = given if isinstance(given, Problem) else self.problem(given)
+        return trivial(problem, self.method.name) if problem.trivial else self.on_quotient().run(problem, *arguments)
+
+    def on_quotient(self) -> OnQuotient:
+        """Return what solves on the quotient by the kernel of ρ, made when it is first needed."""
+        if self._quotient is None:
+            form, _, metric, *others = self._arguments
+            if not isinstance(metric, str):
+                raise ProblemError(
+                    "metric must be a name where ρ vanishes on a subspace: one that was made is of no use"
+                )
+            with Stopwatch() as watch:
+                found = quotient(form)
+            prepared = Prepared(found.form, None, metric, *others)
+            if prepared.form.deficiency() is not None:
+                raise prepared.form.deficiency()
+            self._quotient = OnQuotient(found, prepared, watch.seconds)
+        return self._quotient
+
+    def _run(
+        self,
+        given: Any,
+        rel_gap: float | None,
+        max_iter: int | None,
+        max_passes: int | None,
+        time_limit: float | None,
+        start: Any,
+        callback: Callable[[State], Any] | None,
+        progress: bool,
+        certify: bool,
+        paid: bool,
+    ) -> Result:
         require_positive("rel_gap", rel_gap)
         require_positive("max_iter", max_iter, zero=True)
         require_positive("max_passes", max_passes)

@@ -151,11 +151,12 @@ class Result(OptimizeResult):
     x : array
         The best point found, in the shape of the problem's form.
     fun : float
-        f(x), computed afresh.
+        f(x), computed afresh. Where the status is unbounded, x shows a direction in which f falls without end, and this
+        is −∞, or where that is so to rounding alone, what f is proved to fall to.
     gap, lower_bound : float
         The certified relative gap (f(x) − lower_bound)/|f(x)| ≥ (f(x) − f*)/|f*|; infinite without a certificate.
     status : str
-        converged, max_iter, max_passes, time_limit, stopped, stalled or trivial.
+        converged, max_iter, max_passes, time_limit, stopped, stalled, trivial or unbounded.
     success : bool
         Whether the status is converged or trivial.
     message : str
@@ -277,6 +278,7 @@ MESSAGES = {
     "time_limit": "stopped at the time limit with certified relative gap {gap:.2e}",
     "stopped": "stopped by the {by} with certified relative gap {gap:.2e}",
     "stalled": "no further progress is possible at certified relative gap {gap:.2e}",
+    "unbounded": "f is unbounded below along x",
     "trivial": "c lies in the polar cone, so the minimiser is 0",
 }
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from quartbench.cones import Centred, Free, Orthant, SecondOrder
-from quartbench.errors import ProblemError, complex_array, real_array, unknown_name
+from quartbench.errors import DeficientError, ProblemError, complex_array, real_array, unknown_name
 from quartbench.forms import ComplexForm, GramForm, GraphForm, StackedForm
 from quartbench.metrics import Cholesky, Diagonal, Identity, Laplacian
 from quartbench.model import Problem, certify
@@ -299,9 +299,12 @@ def test_bad_problems_say_what_is_wrong(make_it, message):
         (lambda: ComplexForm(np.ones((2, 3))), "its rank is at most m = 2, but N = 3; add measurements"),
     ],
 )
-def test_forms_that_are_seen_to_be_deficient_make_no_problem(make_form, message):
+def test_forms_that_are_seen_to_be_deficient_make_no_problem_on_a_cone(make_form, message):
     form = make_form()
-    refused(lambda: Problem(form, np.ones(form.dim)), message)
+    assert isinstance(form.deficiency(), DeficientError)
+    refused(form.require_definite, message)
+    if form.dtype.kind != "c":  # no cone but the whole space takes complex points
+        refused(lambda: Problem(form, np.ones(form.dim), "orthant"), f"{message}.*no direction d of the cone has ρ")
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "complex"])
