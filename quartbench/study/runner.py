@@ -19,7 +19,6 @@ import numba
 
 from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
-from quartbench.inverse.recoveries import application
 
 from . import grid, store, system, weights, worker
 from .rows import NOTHING, NOWHERE
@@ -237,7 +236,7 @@ class Runner:
         row = found | {
             "key": key,
             "study": self.study.name,
-            "application": application(cell.instance.generator) if cell.instance.inverse else "",
+            "application": cell.instance.kind.application(cell.instance.generator),
             "instance": cell.instance.label,
             "problem_set": PROBLEM_SET,
             **cell.place,
