@@ -32,6 +32,7 @@ Examples:
   quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
   quartbench compare --study full --scheduler tcp://10.0.0.1:8786 --threads 2 --out results
   quartbench compare --instance phase_gaussian:n=64,ratio=4 --solver auto --solver wirtinger --out results
+  quartbench compare --instance regression_gaussian:m=5000,n=50 --solver l4-regression --solver irls --out results
 """
 
 #: The most that auto may take, in times of our best method, to be shown in green.
@@ -99,8 +100,9 @@ def compare(
     is done, so that a study that was stopped goes on where it was: give the same command again.
 
     The flags for instances, solvers and metrics stand in the place of the study's own; with a leading + they are added
-    to them. Those of one seed or gap each may be repeated too. Recoveries are instances of inverse problems, with
-    methods of their own, both in 'quartbench list': a flag changes the groups of its kind and leaves out the others.
+    to them. Those of one seed or gap each may be repeated too. Recoveries are instances of inverse problems and
+    regressions of ℓ4 regression, each with methods of their own, all in 'quartbench list': a flag changes the groups of
+    its kind and leaves out the others.
 
     With --scheduler the runs are made by the workers of a Dask cluster, those of one problem by one worker, and each
     row names its machine. What they find is what one machine finds, but for the times; a worker that is lost loses the
@@ -183,6 +185,10 @@ def _print_tables(frame: pandas.DataFrame) -> None:
     frame = costs.prepare(frame)
     for group, runs in costs.recoveries(frame).groupby("group", sort=False):
         console.print(_recovery_table(group, outcomes.outcomes(runs)))
+    for group, runs in costs.regressions(frame).groupby("group", sort=False):
+        console.print(_time_table(group, summary.times(runs), ()))
+        if runs["peer"].any() and (runs["solver"] == summary.REGRESSION).any():
+            console.print(_regression_table(summary.peers(runs, summary.REGRESSION)))
     for group, runs in costs.convex(frame).groupby("group", sort=False):
         console.print(_time_table(group, summary.times(runs), runs.loc[~runs["peer"], "metric_asked"].unique()))
         if (runs["rounds"] > 0).any():
@@ -245,6 +251,23 @@ def _recovery_table(group: str, found: pandas.DataFrame) -> Table:
         ]
         ranked[0] = f"[bold green]{ranked[0]}[/]"
         table.add_row(escape(instance), ",  ".join(ranked))
+    return table
+
+
+def _regression_table(found: pandas.DataFrame) -> Table:
+    """Hold the whole call of l4_regression against the best bare peer on each instance."""
+    table = headed_table("l4_regression, whole call with its certificate, against the best bare peer")
+    table.add_column("instance", min_width=20)
+    for heading in ("gap", "ours", "best peer", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in found.itertuples(index=False):
+        table.add_row(
+            escape(row.instance),
+            f"{row.rel_gap:.0e}",
+            time_words(row.wall),
+            f"{escape(row.peer)}\n{time_words(row.peer_time)}" if row.peer else "none",
+            f"[{'green' if row.wall_ratio >= 1.0 else 'red'}]{row.wall_ratio:.2f}×[/]",
+        )
     return table
 
 

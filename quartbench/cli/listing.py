@@ -23,14 +23,15 @@ Completion of commands and options in your shell, by one line in its start-up fi
 def list_(as_json: bool) -> None:
     """List solvers, metrics, cones, instances and methods.
 
-    Inverse methods run on recoveries, which are instances of inverse problems with the truth behind their data. The
-    studies are listed by 'quartbench compare --studies'.
+    Inverse methods run on recoveries, which are instances of inverse problems with the truth behind their data, and
+    regression methods on regressions. The studies are listed by 'quartbench compare --studies'.
     """
-    from quartbench import inverse, solvers
+    from quartbench import inverse, regression, solvers
     from quartbench.cones import CONES
     from quartbench.instances import INSTANCES
     from quartbench.inverse.recoveries import RECOVERIES
     from quartbench.precondition import METRICS
+    from quartbench.regression.data import REGRESSIONS
 
     found = {
         "solvers": {name: _first_line(solver) for name, solver in solvers.solvers().items()},
@@ -39,6 +40,8 @@ def list_(as_json: bool) -> None:
         "instances": {name: _first_line(make) for name, make in INSTANCES.items()},
         "inverse methods": {name: _first_line(method) for name, method in inverse.methods().items()},
         "recoveries": {name: _first_line(make) for name, make in RECOVERIES.items()},
+        "regression methods": {name: _first_line(method) for name, method in regression.methods().items()},
+        "regressions": {name: _first_line(make) for name, make in REGRESSIONS.items()},
     }
     if as_json:
         click.echo(json_text(found))

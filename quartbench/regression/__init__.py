@@ -3,12 +3,13 @@
 from typing import TYPE_CHECKING, Any
 
 from .l4 import Regression, l4_regression
+from .methods import methods
 from .placement import edge_rows, placement
 
 if TYPE_CHECKING:
     from .estimator import QuarticRegressor
 
-__all__ = ["QuarticRegressor", "Regression", "edge_rows", "l4_regression", "placement"]
+__all__ = ["QuarticRegressor", "Regression", "edge_rows", "l4_regression", "methods", "placement"]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,9 @@ BROKEN = ("failed", "timeout")
 #: The status of a run on a problem with c in the polar cone: its minimiser is 0, so that there is nothing to iterate.
 TRIVIAL = "trivial"
 
+#: What the column ``application`` says of a regression.
+REGRESSION = "regression"
+
 #: A true gap below this is rounding of f: an optimum is known to about as many digits.
 SMALLEST = 1e-15
 
@@ -64,7 +67,12 @@ def convex(runs: pd.DataFrame) -> pd.DataFrame:
 
 def recoveries(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs on inverse problems."""
-    return runs[runs.application != ""]
+    return runs[~runs.application.isin(["", REGRESSION])]
+
+
+def regressions(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs on regressions: their value is the ℓ4 norm, their optimum what no fit is below."""
+    return runs[runs.application == REGRESSION]
 
 
 def contender(run) -> str:

@@ -19,7 +19,6 @@ import numba
 
 from quartbench.errors import ProblemError
 from quartbench.instances import PROBLEM_SET
-from quartbench.inverse.recoveries import application
 
 from . import grid, samples, store, system, weights, worker
 from .rows import NOTHING, NOWHERE
@@ -258,7 +257,7 @@ class Runner:
             | {
                 "key": key,
                 "study": self.study.name,
-                "application": application(cell.instance.generator) if cell.instance.inverse else "",
+                "application": cell.instance.kind.application(cell.instance.generator),
                 "instance": cell.label,
                 "problem_set": PROBLEM_SET,
                 **cell.place,

@@ -12,6 +12,9 @@ import pandas as pd
 
 from . import costs
 
+#: Our method for regressions, as ``auto`` is for convex problems.
+REGRESSION = "l4-regression"
+
 #: What :func:`peers` returns.
 PEER_COLUMNS = (
     "instance",
@@ -53,7 +56,7 @@ def peers(runs: pd.DataFrame, own: str = "auto") -> pd.DataFrame:
     Parameters
     ----------
     runs : DataFrame
-        Runs of the group ``peers``.
+        Runs of the group ``peers``, or regressions.
     own : str
         The solver to compare.
     """

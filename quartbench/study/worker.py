@@ -20,12 +20,13 @@ import numpy as np
 
 from quartbench import instances, precondition
 from quartbench.errors import ProblemError
-from quartbench.inverse.recoveries import RECOVERIES
 from quartbench.model import Problem, certify
 from quartbench.model.estimate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
 
+from .grid import kind_of
 from .recovering import RecoveryBench
+from .regressing import RegressionBench
 from .rows import HONEST, NOTHING, NOWHERE, TRACED, fingerprint, kept, lie
 from .spreading import Spread
 from .timing import equal_threads
@@ -52,16 +53,17 @@ def serve(connection: multiprocessing.connection.Connection, threads: int) -> No
     def announce(stage: str, known: dict[str, Any]) -> None:
         connection.send({"stage": stage, "known": known})
 
-    convex, inverse = Bench(announce), RecoveryBench(announce)
+    made = {"convex": Bench, "recovery": RecoveryBench, "regression": RegressionBench}
+    benches = {kind: bench(announce) for kind, bench in made.items()}
     with equal_threads(threads):
         announce("ready", {})
         while True:
             try:
                 request = connection.recv()
-                bench = inverse if request["generator"] in RECOVERIES else convex
+                bench = benches[kind_of(request["generator"]).name]
                 connection.send(bench.run(request))
             except (EOFError, BrokenPipeError, ConnectionResetError):
-                convex.spread.close()
+                benches["convex"].spread.close()
                 return
 
 

@@ -75,7 +75,7 @@ def test_a_point_is_moved_into_the_cone_from_a_trillionth_of_its_size_and_no_mor
     problem = qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 1.0], qb.Orthant())
     for scale in (1.0, 2.0**600, 2.0**-600):
         assert qb.certify(problem, scale * np.array([1.0, -0.7e-12])).gap < math.inf
-        with pytest.raises(qb.ProblemError, match="outside by 1.5e-12"):
+        with pytest.raises(qb.ProblemError, match=r"outside by 1\.5e-12"):
             qb.certify(problem, scale * np.array([1.0, -1.5e-12]))
 
 

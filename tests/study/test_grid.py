@@ -276,7 +276,7 @@ def test_flags_alone_are_a_study():
 def test_flags_change_the_groups_of_their_kind_and_leave_out_the_others(tmp_path):
     text = MINE + '[[group]]\nname = "waves"\ninstances = ["phase_gaussian:n=8,ratio=4"]\nsolvers = ["auto", "dc"]\n'
     both = grid.read_study(written(tmp_path, text))
-    assert [group.inverse for group in both.groups] == [False, True]
+    assert [group.kind for group in both.groups] == [grid.CONVEX, grid.RECOVERY]
 
     def solvers(**flags):
         return {group.name: [one.label for one in group.solvers] for group in grid.with_flags(both, **flags).groups}
@@ -291,8 +291,16 @@ def test_flags_change_the_groups_of_their_kind_and_leave_out_the_others(tmp_path
         grid.with_flags(both, instances=("phase_masks:n=8,masks=4",), solvers=("homcg",))
     with pytest.raises(ProblemError, match="did you mean 'newton'"):
         grid.with_flags(both, solvers=("newtn",))
-    alone = grid.with_flags(None, instances=("phase_masks:n=8,masks=4", "ring:points=9"))
-    assert [(group.name, group.inverse) for group in alone.groups] == [("catalogue", False), ("recoveries", True)]
+    given = ("regression_gaussian:m=9,n=2", "phase_masks:n=8,masks=4", "ring:points=9")
+    alone = grid.with_flags(None, instances=given)
+    assert [(group.name, group.kind) for group in alone.groups] == [
+        ("catalogue", grid.CONVEX),
+        ("recoveries", grid.RECOVERY),
+        ("regressions", grid.REGRESSION),
+    ]
+    assert [[one.label for one in group.solvers] for group in alone.groups] == [["auto"], ["auto"], ["l4-regression"]]
+    (only,) = grid.with_flags(None, instances=given, solvers=("irls:least_squares=normal",)).groups
+    assert [one.label for one in only.solvers] == ["irls least_squares=normal"]
 
 
 def test_methods_for_recoveries_have_their_own_names_settings_and_restarts(tmp_path):
@@ -301,7 +309,7 @@ def test_methods_for_recoveries_have_their_own_names_settings_and_restarts(tmp_p
         return grid.read_study(written(tmp_path, text))
 
     (method,) = study('{ method = "dc", accuracy = 0.5 }').groups[0].solvers
-    assert (method.label, method.inverse, json.loads(method.settings)["accuracy"]) == ("dc accuracy=0.5", True, 0.5)
+    assert (method.label, method.kind, json.loads(method.settings)["accuracy"]) == ("dc accuracy=0.5", "recovery", 0.5)
     (plain,), (again,) = (study(f'{{ method = "auto"{more} }}').groups[0].solvers for more in ("", ", restarts = 3"))
     assert again.label == "auto restarts=3"
     assert plain.settings != again.settings
@@ -312,14 +320,30 @@ def test_methods_for_recoveries_have_their_own_names_settings_and_restarts(tmp_p
     ):
         with pytest.raises(ProblemError, match=message):
             study(solver)
-    with pytest.raises(ProblemError, match="convex problems or recoveries, found both"):
+    with pytest.raises(ProblemError, match="of one kind, found recoveries and convex problems"):
         study('"auto"', 'phase_gaussian:n=8,ratio=4", "ring:points=9')
 
 
+def test_methods_for_regressions_have_their_own_names_and_settings(tmp_path):
+    def study(solver):
+        text = 'name = "x"\n[[group]]\nname = "g"\ninstances = ["regression_gaussian:m=9,n=2"]\n'
+        return grid.read_study(written(tmp_path, text + f"solvers = [{solver}]\n"))
+
+    (method,) = study('"scipy-lbfgs:least_squares=normal"').groups[0].solvers
+    assert (method.label, method.kind, method.peer) == ("scipy-lbfgs least_squares=normal", "regression", True)
+    for solver, message in (
+        ('"homgd"', "unknown method for regressions 'homgd'"),
+        ('"irls:least_square=normal"', "did you mean 'least_squares'"),
+        ('"irls:least_squares=norml"', "did you mean 'normal'"),
+    ):
+        with pytest.raises(ProblemError, match=message):
+            study(solver)
+
+
 def test_a_new_version_of_an_inverse_method_is_a_new_auto(monkeypatch):
-    before = grid.read_methods(("auto",), recoveries=True)[0].source
+    before = grid.read_methods(("auto",), kind=grid.RECOVERY)[0].source
     monkeypatch.setattr(inverse.Newton, "version", 99)
-    assert grid.read_methods(("auto",), recoveries=True)[0].source != before
+    assert grid.read_methods(("auto",), kind=grid.RECOVERY)[0].source != before
 
 
 def test_a_peer_has_one_run_for_all_metrics(study):

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from quartbench import inverse
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.instances.saved import checksum
 from quartbench.precondition import METRICS
 from quartbench.solvers import load_solver, make_solver, solvers
 
-from .records import GENERATORS, Instance, Method, digest
+from .kinds import CONVEX, GENERATORS, RECOVERY, Kind
+from .records import Instance, Method, digest
 
 #: What a method for recoveries may be given beside its own settings: further starts, as the user's call has them.
 RESTARTS = "restarts"
@@ -93,17 +93,17 @@ def read_methods(
     where: str = "solver",
     folder: Path | None = None,
     missed: list[str] | None = None,
-    recoveries: bool = False,
+    kind: Kind = CONVEX,
 ) -> tuple[Method, ...]:
     """Return the solvers of names, ``"file.py:Class"`` or tables ``{method = …, setting = …}``.
 
     A name may carry settings, ``"homgd:step=fixed"``, and so may a file. Where ``missed`` is given, solvers that are
-    not registered are noted there instead of being errors. The methods for recoveries have names of their own, and may
-    have a setting ``restarts``.
+    not registered are noted there instead of being errors. Every kind of instance has methods with names of their own;
+    those for recoveries may have a setting ``restarts``.
     """
-    found, known = [], known_methods(recoveries)
+    found, known = [], kind.methods()
     for entry in entries:
-        table = _settings(entry, where) if isinstance(entry, str) else entry
+        table = method_table(entry, where) if isinstance(entry, str) else entry
         if not isinstance(table, dict) or not isinstance(table.get("method"), str):
             raise ProblemError(f"{where}: a solver must be a name or a table with 'method', found {entry!r}")
         given = {key: value for key, value in table.items() if key != "method"}
@@ -111,11 +111,11 @@ def read_methods(
         if missed is not None and spec not in known:
             missed.append(spec)
             continue
-        found.append(_inverse_method(spec, given, where) if recoveries else _method(spec, given, where, folder))
+        found.append(_method(spec, given, where, folder) if kind is CONVEX else _named_method(spec, given, where, kind))
     return tuple(dict.fromkeys(found))
 
 
-def _settings(entry: str, where: str) -> dict[str, Any]:
+def method_table(entry: str, where: str) -> dict[str, Any]:
     """Return the table of a solver that is named with its settings: ``"name:setting=value,…"``."""
     method, colon, settings = entry.rpartition(":")
     if not colon or "=" not in settings:
@@ -125,11 +125,6 @@ def _settings(entry: str, where: str) -> dict[str, Any]:
     return {"method": method} | {
         name: words.get(value, value) if isinstance(value, str) else value for name, value in given
     }
-
-
-def known_methods(recoveries: bool) -> dict[str, type]:
-    """Return the registered solvers, or the registered methods for recoveries."""
-    return inverse.methods() if recoveries else solvers()
 
 
 def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -> Method:
@@ -151,15 +146,17 @@ def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -
     return _with_settings(cls, spec, name, given, where, source=source)
 
 
-def _inverse_method(name: str, given: dict[str, Any], where: str) -> Method:
-    known = known_methods(recoveries=True)
+def _named_method(name: str, given: dict[str, Any], where: str, kind: Kind) -> Method:
+    """Return a method for instances that are not convex problems: one of the registered names."""
+    known = kind.methods()
     if name not in known:
-        raise unknown_name("method for recoveries", name, known)
-    source = ""
-    if name == "auto":  # it may pick any of ours, and its call another start
-        source = digest(json.dumps({key: one.version for key, one in known.items() if not one.peer}))
-    apart = {key: read_whole(given[key], f"{where}: {key} of {name}", 0) for key in given if key == RESTARTS}
-    return _with_settings(known[name], name, name, given, where, apart, source=source, inverse=True)
+        raise unknown_name(kind.solver, name, known)
+    source, apart = "", {}
+    if kind is RECOVERY:
+        if name == "auto":  # it may pick any of ours, and its call another start
+            source = digest(json.dumps({key: one.version for key, one in known.items() if not one.peer}))
+        apart = {key: read_whole(given[key], f"{where}: {key} of {name}", 0) for key in given if key == RESTARTS}
+    return _with_settings(known[name], name, name, given, where, apart, source=source, kind=kind.name)
 
 
 def _with_settings(

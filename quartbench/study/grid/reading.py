@@ -12,7 +12,7 @@ from typing import Any
 from quartbench.errors import ProblemError, unknown_name
 
 from .entries import (
-    known_methods,
+    method_table,
     read_instances,
     read_methods,
     read_metric,
@@ -21,6 +21,7 @@ from .entries import (
     read_text,
     read_whole,
 )
+from .kinds import CONVEX, KINDS, Kind
 from .records import GRACE, Group, Study
 
 #: The studies that come with the package.
@@ -70,7 +71,7 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     _known(
         found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", "samples", *LIMITS), where
     )
-    groups, missed = [], []
+    groups, missed, wanting = [], [], set()
     notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
     records = {name: found.get(name, False) for name in ("weights", "samples")}
     for name, value in records.items():
@@ -93,13 +94,18 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         if not isinstance(table, dict):
             raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
         here = f"{where}, group {table.get('name', number)!r}"
+        before = len(missed)
         try:
             group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
         except ProblemError as error:  # an unknown name, say, knows nothing of files
             raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
+        if len(missed) > before:
+            wanting.add(group.instances[0].kind.name)
         if group.solvers:
             groups.append(group)
-    if found.get("needs", CLUSTER) != CLUSTER and not any(method.peer for group in groups for method in group.solvers):
+    # Of every kind of which methods are not here, some to compare with have to be.
+    wanting -= {method.kind for group in groups for method in group.solvers if method.peer}
+    if found.get("needs", CLUSTER) != CLUSTER and wanting:
         raise ProblemError(
             f"{where} compares with methods that are not here ({', '.join(dict.fromkeys(missed))}): "
             f"pip install 'quartbench[{read_text(found['needs'], f'{where}: needs')}]'"
@@ -128,11 +134,12 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
         for entry in _list(table["instances"], f"{where}: instances")
         for instance in read_instances(entry, f"{where}: instances", folder)
     )
-    kinds = {instance.inverse for instance in given["instances"]}
+    kinds = {instance.kind.name: instance.kind for instance in given["instances"]}
     if len(kinds) > 1:
-        raise ProblemError(f"{where}: instances must be convex problems or recoveries, found both: make two groups")
+        both = " and ".join(kind.instances for kind in kinds.values())
+        raise ProblemError(f"{where}: instances must be of one kind, found {both}: make a group of each")
     entries = _list(table["solvers"], f"{where}: solvers")
-    given["solvers"] = read_methods(entries, where, folder, missed, recoveries=True in kinds)
+    given["solvers"] = read_methods(entries, where, folder, missed, *kinds.values())
     for name, check in (("metrics", read_metric), ("seeds", read_seed), ("rel_gaps", read_positive)):
         if name in table:
             entries = _list(table[name], f"{where}: {name}")
@@ -183,21 +190,21 @@ def with_flags(
     """Return a study with the flags of the command line in the place of its lists.
 
     An instance, solver or metric with a leading ``+`` is added to the list of every group instead. Without a study the
-    flags are one: a group ``catalogue``, and one ``recoveries`` where there are such instances. Instances and solvers
-    change the groups of their kind, convex or inverse; a group for which nothing is left is left out.
+    flags are one: a group ``catalogue`` of convex problems, ``recoveries`` and ``regressions``, where there are such
+    instances. Instances and solvers change the groups of their kind; a group for which nothing is left is left out.
     """
     instances, solvers, metrics = tuple(instances), tuple(solvers), tuple(metrics)
     if study is None:
         if not instances:
             raise ProblemError("a study needs instances: name a study, or give --instance")
-        kinds = sorted({one.inverse for flag in instances for one in read_instances(flag.removeprefix("+"))})
-        names = {False: "catalogue", True: "recoveries"}
-        groups = tuple(Group(names[kind], (), read_methods(("auto",), recoveries=kind)) for kind in kinds)
+        given = {one.kind.name for flag in instances for one in read_instances(flag.removeprefix("+"))}
+        found = [kind for name, kind in KINDS.items() if name in given]
+        groups = tuple(Group(kind.group, (), read_methods((kind.own,), kind=kind)) for kind in found)
         study = Study("flags", groups, "made of flags")
-    inverse = {group.inverse for group in study.groups}
+    kinds = list({group.kind.name: group.kind for group in study.groups}.values())
     for flag in solvers:
-        if not any(_suits(flag, kind) for kind in inverse):
-            read_methods((flag.removeprefix("+"),), recoveries=True in inverse)  # which says what is wrong
+        if not any(_suits(flag, kind) for kind in kinds):
+            read_methods((flag.removeprefix("+"),), kind=kinds[-1])  # which says what is wrong
             raise ProblemError(f"no group of the study takes the solver {flag.removeprefix('+')!r}")
 
     def merged(old: tuple, flags: Iterable[str], make: Any) -> tuple:
@@ -206,20 +213,22 @@ def with_flags(
         return tuple(dict.fromkeys([*kept, *new]))
 
     def changed(group: Group) -> Group | None:
-        kind = group.inverse
+        kind = group.kind
         lists = {
             "instances": merged(
                 group.instances,
                 instances,
-                lambda flag: [one for one in read_instances(flag) if one.inverse is kind],
+                lambda flag: [one for one in read_instances(flag) if one.kind is kind],
             ),
             "solvers": merged(
                 group.solvers,
                 solvers,
-                lambda flag: read_methods((flag,), recoveries=kind) if _suits(flag, kind) else (),
+                lambda flag: read_methods((flag,), kind=kind) if _suits(flag, kind) else (),
             ),
             "metrics": merged(
-                group.metrics, () if kind and False in inverse else metrics, lambda flag: (read_metric(flag, "metric"),)
+                group.metrics,
+                () if kind is not CONVEX and CONVEX in kinds else metrics,
+                lambda flag: (read_metric(flag, "metric"),),
             ),
             "seeds": tuple(read_seed(seed, "seed") for seed in seeds),
             "rel_gaps": tuple(read_positive(gap, "rel_gap") for gap in rel_gaps),
@@ -227,18 +236,18 @@ def with_flags(
             "max_iter": max_iter,
             "repeats": repeats,
         }
-        given = {"instances": instances, "solvers": solvers}
-        if any(flags and not lists[name] for name, flags in given.items()):
+        asked = {"instances": instances, "solvers": solvers}
+        if any(flags and not lists[name] for name, flags in asked.items()):
             return None
         return replace(group, **{name: value for name, value in lists.items() if value not in ((), None)})
 
     groups = tuple(group for group in map(changed, study.groups) if group is not None)
     if not groups:
-        raise ProblemError("no group of the study has an instance and a solver left: one is convex, the other inverse")
+        raise ProblemError("no group of the study has an instance and a solver left: they are of different kinds")
     return replace(study, groups=groups)
 
 
-def _suits(flag: str, inverse: bool) -> bool:
+def _suits(flag: str, kind: Kind) -> bool:
     """Say whether a solver by its name is one for groups of a kind; one in a file is for convex problems."""
-    name, _, settings = flag.removeprefix("+").partition(":")
-    return name in known_methods(inverse) or (not inverse and bool(settings))
+    name = method_table(flag.removeprefix("+"), "solver")["method"]
+    return name in kind.methods() or (kind is CONVEX and ":" in name)

@@ -9,14 +9,13 @@ import hashlib
 import inspect
 import itertools
 import json
-from collections import ChainMap
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quartbench.instances import INSTANCES, PROBLEM_SET
-from quartbench.inverse.recoveries import RECOVERIES
+from quartbench.instances import PROBLEM_SET
+
+from .kinds import GENERATORS, KINDS, Kind, kind_of
 
 #: Seconds past twice its time limit after which a run is killed. On a busy machine a small BLAS-3 call has taken 17 s:
 #: its threads wait for each other without sleeping.
@@ -24,9 +23,6 @@ GRACE = 30.0
 
 #: Signs for the arguments of generators in the label of an instance.
 SIGNS = {"sigma_min": "σ_min", "gamma": "γ", "rank": "r", "points": "N", "dim": "d", "ratio": "m/n"}
-
-#: What an instance is made by: convex problems, and recoveries, which are inverse problems with the truth behind them.
-GENERATORS: Mapping[str, Callable] = ChainMap(INSTANCES, RECOVERIES)
 
 
 @dataclass(frozen=True)
@@ -37,9 +33,9 @@ class Instance:
     arguments: tuple[tuple[str, Any], ...]
 
     @property
-    def inverse(self) -> bool:
-        """Whether it is a recovery."""
-        return self.generator in RECOVERIES
+    def kind(self) -> Kind:
+        """What it is: a convex problem, a recovery or a regression."""
+        return kind_of(self.generator)
 
     @property
     def json(self) -> str:
@@ -67,7 +63,7 @@ class Method:
     """A solver with its settings: ``spec`` and ``given`` make it again in another process.
 
     ``source`` is a hash of what its version does not tell: of a user's file, of the methods that ``auto`` picks from.
-    ``inverse`` tells methods for recoveries, which have their own names.
+    ``kind`` is the name of the kind of instances that it is for: each has methods with names of their own.
     """
 
     spec: str
@@ -78,7 +74,7 @@ class Method:
     version: int
     peer: bool
     source: str = ""
-    inverse: bool = False
+    kind: str = "convex"
 
 
 @dataclass(frozen=True)
@@ -99,9 +95,9 @@ class Group:
     cluster: int = 0
 
     @property
-    def inverse(self) -> bool:
-        """Whether its instances are recoveries, and its solvers methods for them."""
-        return self.solvers[0].inverse
+    def kind(self) -> Kind:
+        """What its instances are, and its solvers are for."""
+        return KINDS[self.solvers[0].kind]
 
 
 @dataclass(frozen=True)

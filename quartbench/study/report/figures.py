@@ -99,10 +99,8 @@ def figures(runs: pd.DataFrame, kernels: dict | None) -> list[Figure]:
     """Return every figure that the runs at hand can fill, in the order of the page."""
     found = [gap_figure(runs, group) for group in PAPER]
     found += [rate_figure(runs), weight_figure(runs.attrs.get("weights"))]
-    others = dict.fromkeys(
-        group for group in runs[runs.workers == 0].group if group not in PAPER and group != rates.GROUP
-    )
-    found += [curve_figure(runs, group) for group in others if group not in (*SCALING, CONDITIONING)]
+    elsewhere = runs.group.isin([*PAPER, rates.GROUP, *SCALING, CONDITIONING]) | (runs.workers > 0)
+    found += curve_figures(runs[~elsewhere])
     found += [scaling_figure(runs, group) for group in SCALING]
     found += [profile_figure(runs), ratio_figure(runs), kernel_figure(kernels)]
     return [figure for figure in found if figure is not None]
@@ -133,6 +131,12 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         "Seconds include the set-up of the metric."
     )
     return Figure(group, PAPER[group], caption, panels, part.key.tolist())
+
+
+def curve_figures(runs: pd.DataFrame) -> list[Figure]:
+    """Return the curves of every group of runs that left some."""
+    found = (curve_figure(runs, group) for group in dict.fromkeys(runs.group))
+    return [figure for figure in found if figure is not None]
 
 
 def curve_figure(runs: pd.DataFrame, group: str) -> Figure | None:

@@ -19,7 +19,7 @@ from quartbench.study import costs, store, summary
 
 from . import applications, cluster, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
-from .figures import CURVES, PAPER, Figure, figures
+from .figures import CURVES, PAPER, Figure, curve_figures, figures
 from .growth import SCALING
 from .words import ranges, short, slug, typeset
 
@@ -96,14 +96,19 @@ class Content:
 
     def __init__(self, runs: pd.DataFrame, about: dict[str, Any], kernels: dict | None) -> None:
         self.every, self.runs, self.about, self.kernels = runs, costs.convex(runs), about, kernels
+        self.regressions = costs.regressions(runs)
         self.noise = float(about.get("noise", {}).get("floor") or 0.0)
         self.claims = [(claim, claim.decide(runs)) for claim in CLAIMS]
         self.winners = tables.winners(self.runs)
         self.parts = applications.parts(runs)
-        self.figures = [*figures(self.runs, kernels), *(figure for part in self.parts for figure in part.figures)]
         self.samples = cluster.sampled(runs.attrs.get("samples"))
         self.spread = cluster.figures(self.runs, runs.attrs.get("samples"))
-        self.figures += self.spread
+        self.figures = [
+            *figures(self.runs, kernels),
+            *curve_figures(self.regressions),
+            *(figure for part in self.parts for figure in part.figures),
+            *self.spread,
+        ]
         self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
         self.run_table = tables.run_table(runs)
         self.places = {row[0].text: place for place, row in enumerate(self.run_table.rows)}
@@ -121,21 +126,14 @@ class Content:
         if lead:
             name, times = lead.most_common(1)[0]
             found.append(f"{name} is fastest most often, ties included: on {times} of {total} instances.")
-        peers = self.runs[self.runs.group == "peers"]
-        if (peers.method == "auto").any() and peers.peer.any():
-            ratios = summary.peers(peers).wall_ratio.dropna()
-            if len(ratios):
-                tally, mean = summary.tally(ratios, costs.noise(self.runs)), short(summary.geometric_mean(ratios))
-                found.append(
-                    f"Against the best bare peer of {peers[peers.peer].method.nunique()}, auto with its certificate "
-                    f"has {tally} on {len(ratios)} instances and gaps: {mean} times as fast in the geometric mean."
-                )
+        found += _against_peers(self.runs[self.runs.group == "peers"], "auto")
+        found += _against_peers(self.regressions, summary.REGRESSION)
         broken = int(self.every.status.isin(costs.BROKEN).sum())
-        failed = self.runs.status.isin(costs.BROKEN)
-        short_of = int((~self.runs.success & ~failed).sum())
+        judged = pd.concat([self.runs, self.regressions])
+        short_of = int((~judged.success & ~judged.status.isin(costs.BROKEN)).sum())
         told = f"{len(self.every)} runs, of which {broken} failed"
         found.append(
-            f"{told} and {short_of} stopped before the gap they were asked for." if len(self.runs) else told + "."
+            f"{told} and {short_of} stopped before the gap they were asked for." if len(judged) else told + "."
         )
         recoveries = costs.recoveries(self.every)
         if len(recoveries):
@@ -209,6 +207,7 @@ class Content:
             "profiles": [by_name[name] for name in ("profiles", "ratios") if name in by_name],
             "comparison_tables": _present(
                 tables.peer_table(self.runs),
+                tables.regression_table(self.regressions),
                 tables.pair_table(self.runs),
                 tables.cost_table(self.runs),
                 tables.break_even_table(self.runs),
@@ -247,6 +246,20 @@ class Content:
         ]
         panels = [draw.svg(panel, f"{figure.name}-{i}", self.styles) for i, panel in enumerate(figure.panels)]
         return {"figure": figure, "legend": legend, "panels": panels}
+
+
+def _against_peers(runs: pd.DataFrame, own: str) -> list[str]:
+    """Return how one of ours, certificate included, does against the best bare peer; nothing where it cannot tell."""
+    if not (runs.method == own).any() or not runs.peer.any():
+        return []
+    ratios = summary.peers(runs, own).wall_ratio.dropna()
+    if not len(ratios):
+        return []
+    tally, mean = summary.tally(ratios, costs.noise(runs)), short(summary.geometric_mean(ratios))
+    return [
+        f"Against the best bare peer of {runs[runs.peer].method.nunique()}, {own} with its certificate has {tally} on "
+        f"{len(ratios)} instances and gaps: {mean} times as fast in the geometric mean."
+    ]
 
 
 class _Record(dict):

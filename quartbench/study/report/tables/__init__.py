@@ -9,6 +9,7 @@ from .growth import growth_table, rate_table
 from .kernels import kernel_table
 from .payoff import BreakEven, break_even, break_even_table
 from .record import claim_frame, failure_table, run_table
+from .regression import regression_table
 from .winning import Winner, leaders, winner_table, winners
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "peer_table",
     "price_table",
     "rate_table",
+    "regression_table",
     "run_table",
     "sample_table",
     "seconds",

@@ -17,7 +17,8 @@ def failure_table(runs: pd.DataFrame) -> Table:
     A recovery that ended in another valley is no failure of the run: the tables of the applications count it.
     """
     broken = runs.status.isin(costs.BROKEN)
-    short = runs[broken | (~runs.success & (runs.application == ""))].sort_values(["group", "instance"], kind="stable")
+    judged = runs.application.isin(["", costs.REGRESSION])
+    short = runs[broken | (~runs.success & judged)].sort_values(["group", "instance"], kind="stable")
     rows = []
     for (group, instance, name, status), here in short.groupby(
         ["group", "instance", "contender", "status"], sort=False
