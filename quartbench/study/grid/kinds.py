@@ -62,5 +62,5 @@ GENERATORS: Mapping[str, Callable[..., Any]] = ChainMap(*(kind.generators for ki
 
 
 def kind_of(generator: str) -> Kind:
-    """Return the kind of the instances that a generator makes."""
-    return next(kind for kind in KINDS.values() if generator in kind.generators)
+    """Return the kind of the instances that a generator makes; saved problems, which no list holds, are convex."""
+    return next((kind for kind in KINDS.values() if generator in kind.generators), CONVEX)
