@@ -7,6 +7,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg import lapack
+
+#: Products up to which all Ritz values are computed at once, in 2 µs where the two ends alone take 100.
+FEW = 64
 
 #: Curvature ⟨p,Hp⟩ below this share of the largest seen is rounding: H is singular along p.
 FLAT = 1e-15
@@ -231,5 +235,9 @@ def ritz_values(steps: np.ndarray, ratios: np.ndarray) -> tuple[float, float]:
     main = 1.0 / steps
     main[1:] += ratios[:-1] / steps[:-1]
     beside, last = np.sqrt(ratios[:-1]) / steps[:-1], len(main) - 1
+    if 0 < last < FEW:
+        values, failed = lapack.dsterf(main, beside)
+        if not failed:
+            return float(values[0]), float(values[-1])
     low, high = (scipy.linalg.eigvalsh_tridiagonal(main, beside, select="i", select_range=(i, i))[0] for i in (0, last))
     return float(low), float(high)

@@ -17,7 +17,7 @@ import pytest
 from asv.util import load_json
 from asv_runner.discovery import disc_benchmarks
 
-from benchmarks import common, gate
+from benchmarks import common, gate, peers
 from quartbench import instances
 from quartbench.gate.suite import TURNS, full_names
 from quartbench.gate.thresholds import TABLE, read_table
@@ -264,3 +264,15 @@ def test_each_commit_has_the_numba_cache_that_asv_warms(tmp_path):
     code = "import os, benchmarks; print(os.environ['NUMBA_CACHE_DIR'])"
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
     assert found.stdout.strip() == warmed.format(env_dir=tmp_path, commit="abc")
+
+
+def test_certificates_are_priced_on_the_instances_of_the_study():
+    study = tomllib.loads((ROOT / "quartbench/study/studies/peers.toml").read_text(encoding="utf-8"))
+    named = set()
+    for entry in (entry for group in study["group"] for entry in group["instances"]):
+        generator, *names = entry
+        values = [entry[name] if isinstance(entry[name], list) else [entry[name]] for name in names]
+        named |= {(entry[generator], *zip(names, chosen, strict=True)) for chosen in product(*values)}
+    # Where a size has two settings, the groups for a few peers name one of them by leaving it out.
+    priced = {(generator, *arguments.items()) for generator, arguments in peers.STUDIED.values()}
+    assert priced == named - {("orthant", ("m", 2000), ("n", 200))}
