@@ -75,7 +75,7 @@ def test_a_point_is_moved_into_the_cone_from_a_trillionth_of_its_size_and_no_mor
     problem = qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 1.0], qb.Orthant())
     for scale in (1.0, 2.0**600, 2.0**-600):
         assert qb.certify(problem, scale * np.array([1.0, -0.7e-12])).gap < math.inf
-        with pytest.raises(qb.ProblemError, match="outside by 1.5e-12"):
+        with pytest.raises(qb.ProblemError, match=r"outside by 1\.5e-12"):
             qb.certify(problem, scale * np.array([1.0, -1.5e-12]))
 
 
@@ -116,10 +116,10 @@ def test_rounding_is_estimated_from_the_products_that_f_adds_up():
         return estimate._rounding(FORM, X, image, gradient, -7.0, little)
 
     assert rough > 1.1 * sharp
-    assert found(0.0) == pytest.approx(per_noise * sharp + rest, rel=1e-12)
+    assert found(0.0) == pytest.approx(per_noise * sharp + rest, rel=1e-12, abs=0.0)
     # The rough bound, which takes no pass, where all of it is little enough.
-    assert found(1.001 * (per_noise * rough + rest)) == pytest.approx(per_noise * rough + rest, rel=1e-12)
-    assert found(0.999 * (per_noise * rough + rest)) == pytest.approx(per_noise * sharp + rest, rel=1e-12)
+    assert found(1.001 * (per_noise * rough + rest)) == pytest.approx(per_noise * rough + rest, rel=1e-12, abs=0.0)
+    assert found(0.999 * (per_noise * rough + rest)) == pytest.approx(per_noise * sharp + rest, rel=1e-12, abs=0.0)
 
 
 def test_an_estimate_is_the_dual_bound_less_what_rounding_may_have_lifted_it():
