@@ -136,9 +136,23 @@ def test_an_estimate_is_the_dual_bound_less_what_rounding_may_have_lifted_it():
     # At the optimum itself, rounding is all there is.
     best = qb.Problem(FORM, FORM.gradient(X))
     at = estimate.estimate(best, X, metric, refine=0)
-    sharp, rough = noise()
+    sharp, _ = noise()
     allowed = EPS * ((4.0 + 0.5 * math.sqrt(M)) * sharp + (16.0 + math.sqrt(M)) * 3.0 * FORM.value(X))
-    assert 0.8 * allowed <= -3.0 * FORM.value(X) - at.lower_bound <= 1.3 * allowed * rough / sharp
+    assert 0.75 * allowed <= -3.0 * FORM.value(X) - at.lower_bound <= 1.25 * allowed
+    image, gradient = FORM.image(X)[:, None], FORM.gradient(X)[:, None]
+    columns = estimate.estimate_columns(FORM, gradient, X[:, None], image, gradient, metric)[0]
+    assert 0.75 * allowed <= -3.0 * FORM.value(X) - columns[0] <= 1.25 * allowed
+
+
+def test_rounding_takes_a_pass_where_the_gap_is_so_small_that_it_matters():
+    passes = []
+    for distance in (1e-1, 1e-14):
+        form = FORM.twin()
+        problem = qb.Problem(form, FORM.gradient(X * (1.0 + distance * np.array([1.0, -1.0, 1.0, 0.0]))))
+        before = form.passes
+        estimate.estimate(problem, X, FORM.weighted(FORM.uniform_weights()), refine=0)
+        passes.append(form.passes - before)
+    assert passes[1] == passes[0] + 1
 
 
 def test_a_gap_is_at_least_four_roundings_and_infinite_above_zero():
