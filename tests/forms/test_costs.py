@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from quartbench.forms import ComplexForm, GraphForm, OperatorForm, StackedForm, graph, leverage, sampling
+from quartbench.forms import ComplexForm, GramForm, GraphForm, OperatorForm, StackedForm, graph, leverage, sampling
 from quartbench.forms.sampling import Proving, picks, product
-from quartbench.metrics import Diagonal
+from quartbench.metrics import Diagonal, Identity
 from tests.forms.random_forms import RowProducts
 from tests.kernels import plain
 
@@ -323,3 +323,30 @@ def test_eigenvalues_are_moved_to_the_safe_side_by_a_margin_of_their_own():
     base = form.weighted(form.uniform_weights())
     lowered = 1.0 - leverage.smallest(form, metric) / least
     assert lowered == pytest.approx(1e-10 + base.rounding, rel=0.01)
+
+
+def test_sparse_rows_go_through_a_factor_by_its_inverse_where_a_twentieth_of_their_entries_is_there():
+    for entries, inverted in ((39, True), (40, False)):  # of 800
+        rows = np.zeros(800)
+        rows[RNG.permutation(800)[:entries]] = 1.0
+        form = StackedForm(sp.csr_matrix(rows.reshape(40, 20)))
+        metric, shapes = Diagonal(np.linspace(1.0, 2.0, 20)), []
+        half_solve = metric.half_solve
+        metric.half_solve = lambda v, f=half_solve, seen=shapes, **options: seen.append(v.shape) or f(v, **options)
+        found = np.concatenate([block for _, block in form.whitened_blocks(metric)])
+        np.testing.assert_allclose(found, rows.reshape(40, 20) / np.sqrt(np.linspace(1.0, 2.0, 20)), rtol=1e-12)
+        assert shapes == [(20, 20) if inverted else (20, 40)]
+
+
+def test_the_dual_bound_of_the_gram_form_is_that_of_its_singular_values():
+    form, x, r = GramForm(3, 2).scaled(2.0), RNG.standard_normal(6), 0.1 * RNG.standard_normal(6)
+    gradient = form.gradient(x)
+    found, dual = form.dual_bound(x, gradient, r, None, 0)
+    # In the rows as they are stored c is half as large.
+    np.testing.assert_allclose(dual, (gradient + r) / 2.0)
+    sizes = np.linalg.svd(((gradient + r) / 2.0).reshape(3, 2), compute_uv=False)
+    assert found == pytest.approx(-3.0 * ((sizes / 4.0) ** (4.0 / 3.0)).sum(), rel=1e-12)
+    assert form.dual_bound(x, gradient, 0.0 * r, None, 0)[0] == pytest.approx(-3.0 * form.value(x), rel=1e-12)
+    assert form.bounds(Diagonal(np.ones(6))) is None
+    found = form.bounds(Identity(6))
+    assert (found.alpha, found.beta) == (pytest.approx(4.0 / math.sqrt(2.0)), 4.0)
