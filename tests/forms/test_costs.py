@@ -350,3 +350,42 @@ def test_the_dual_bound_of_the_gram_form_is_that_of_its_singular_values():
     assert form.bounds(Diagonal(np.ones(6))) is None
     found = form.bounds(Identity(6))
     assert (found.alpha, found.beta) == (pytest.approx(4.0 / math.sqrt(2.0)), 4.0)
+
+
+# What others are given ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_what_peers_are_given_has_the_derivatives_of_the_form(number):
+    form = [*misfit_forms(), GramForm(3, 2)][number]
+    x, v = np.random.default_rng(number).standard_normal((2, form.dim))
+    given, before = form.plain(), form.passes
+    s = given.image(x)
+    q = given.squares(s)
+    value, gradient, second, hessian = (
+        given.value(s, q),
+        given.gradient(s, q),
+        given.hessian_product(s, q, v),
+        given.hessian(s, q),
+    )
+    given.read(3)
+    assert form.passes - before == 1 + 1 + 2 + 1 + 3
+    assert value == pytest.approx(form.value(x))
+    np.testing.assert_allclose(gradient, form.gradient(x), rtol=1e-9, atol=1e-9)
+    for found in (second, hessian @ v):
+        np.testing.assert_allclose(found, form.hessian_product(x, v), rtol=1e-9, atol=1e-9)
+
+
+def test_forms_without_a_factor_have_no_metric_of_one(monkeypatch):
+    assert GraphForm(5, 2, EDGES).proving() is None
+    form = OperatorForm(RowProducts(RNG.standard_normal((30, 6))))
+    assert form.proving() is not None
+    monkeypatch.setattr("quartbench.forms.terms.PRODUCT_DIMENSION", 5)
+    assert form.fresh().proving() is None
+    assert not form.factorable
+    assert form.correcting() is None
+
+
+def test_rows_from_1e_15_to_1e15_are_moderate():
+    for size, stays in ((1.1e-15, True), (0.9e-15, False), (0.9e15, True), (1.1e15, False)):
+        assert (StackedForm(np.array([[size, 0.0], [0.0, size]])).moderate().scale == 1.0) == stays
