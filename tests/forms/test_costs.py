@@ -8,8 +8,19 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
-from quartbench.forms import ComplexForm, GramForm, GraphForm, OperatorForm, StackedForm, graph, leverage, sampling
+from quartbench.forms import (
+    ComplexForm,
+    DiffractionForm,
+    GramForm,
+    GraphForm,
+    OperatorForm,
+    StackedForm,
+    graph,
+    leverage,
+    sampling,
+)
 from quartbench.forms.sampling import Proving, picks, product
 from quartbench.metrics import Diagonal, Identity
 from tests.forms.random_forms import RowProducts
@@ -29,13 +40,18 @@ def test_a_factor_of_products_costs_one_for_each_column_and_its_own_work():
     assert form.gram_work() == pytest.approx(0.5 * 30 * 6**2 + 6**3 / 3.0)
 
 
-def test_a_factor_of_dense_rows_costs_a_twentieth_of_a_pass_for_each_column():
-    form = StackedForm(RNG.standard_normal((60, 6)), rank=3)
-    factoring = 6**2 / (3.0 * 20.0 * 60)
-    assert form.factor_cost() == pytest.approx(6 / 20.0 + form._factoring())
-    assert form._factoring() == pytest.approx(factoring)
+def test_a_factor_of_stored_rows_costs_its_gram_matrix_and_its_own_work():
+    dense = StackedForm(RNG.standard_normal((60, 6)), rank=3)
     sparse = StackedForm(sp.csr_matrix(np.eye(6)[np.arange(60) % 6]), rank=3)
-    assert sparse.factor_cost() == pytest.approx(1.0 + sparse._factoring())
+    for form, entries, gram in ((dense, 360, 6 / 20.0), (sparse, 60, 1.0)):  # BLAS-3; the entries of a row
+        assert form.factor_cost() == form.hessian_cost() == pytest.approx(gram + 6**3 / (3.0 * 20.0 * entries))
+        assert form.solve_cost() == pytest.approx(6**2 / entries)
+        assert form.gram_work() == pytest.approx(0.5 * entries * 6 + 6**3 / 3.0)
+    rows = ComplexForm(RNG.standard_normal((30, 6)) + 1j)
+    assert rows.factor_cost() == rows.hessian_cost() == pytest.approx(6 / 20.0 + 6**3 / (3.0 * 20.0 * 180))
+    assert rows.solve_cost() == pytest.approx(6**2 / 180)
+    assert (rows.columns, rows.freedom, rows._work) == (6, 6, 2 * 360)
+    assert OperatorForm(RowProducts(RNG.standard_normal((30, 6)))).hessian_cost() == 6.0
 
 
 def test_a_factor_of_a_graph_costs_nothing_where_it_is_small(monkeypatch):
@@ -215,6 +231,39 @@ def test_rows_are_made_moderate_only_where_their_powers_might_leave_the_range(mo
     rows = np.array([[1.0, 0.25], [-2.0, 1.0]])
     for scale, wanted in ((1.0, 1.0), (2.0, 2.0), (2.1, 0.5), (0.25, 0.25), (0.2, 0.5)):
         assert StackedForm(rows).scaled(scale).moderate().scale == pytest.approx(wanted)
+
+
+def test_patterns_behind_masks_have_the_numbers_of_their_rows():
+    masks = RNG.standard_normal((3, 2, 2)) + 1j * RNG.standard_normal((3, 2, 2))
+    form = DiffractionForm(masks).scaled(1.5)
+    rows = 1.5 * np.stack([form.twin_image(unit) for unit in np.eye(8)], axis=1)
+    assert (form.entries, form.dim, form.terms) == (4, 8, 12)
+    assert form.magnitude == pytest.approx(1.5 * np.abs(masks).max())
+    np.testing.assert_allclose(form.row_norms(), np.linalg.norm(rows, axis=1), rtol=1e-10)
+    w = np.random.default_rng(0).standard_normal(24)
+    np.testing.assert_allclose(form.adjoint(w), rows.T @ w, rtol=1e-10)
+    even, uneven = np.repeat(RNG.uniform(0.5, 2.0, 12), 2), RNG.uniform(0.5, 2.0, 24)
+    for weights in (even, uneven):
+        np.testing.assert_allclose(form.column_squares(weights), weights @ rows**2, rtol=1e-10)
+    v = RNG.standard_normal(8)
+    for tau in (np.repeat([0.5, 1.0, 2.0], 4), RNG.uniform(0.5, 2.0, 12)):
+        B = rows.T @ (np.repeat(tau, 2)[:, None] * rows)
+        np.testing.assert_allclose(form.weighted(tau).solve(v), np.linalg.solve(B, v), rtol=1e-9)
+
+
+def test_an_adjoint_is_one_to_a_millionth():
+    rows = RNG.standard_normal((12, 4))
+    rng = np.random.default_rng(0)
+    x, w = rng.standard_normal(4), rng.standard_normal(12)  # what it is checked with
+    share = np.linalg.norm(rows @ x) * np.linalg.norm(w) / abs(w @ rows @ x)
+
+    def operator(error):
+        wrong = (1.0 + error * share) * rows.T
+        return LinearOperator((12, 4), matvec=lambda v: rows @ v, rmatvec=lambda v: wrong @ v, dtype=float)
+
+    OperatorForm(operator(0.9e-6))
+    with pytest.raises(ValueError, match=r"apart by 1\.5e-06"):
+        OperatorForm(operator(1.5e-6))
 
 
 # Misfits of data ------------------------------------------------------------------------------------------------------
