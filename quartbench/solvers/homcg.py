@@ -59,14 +59,14 @@ class HomCG(Solver):
         c = plane.c
         y = evaluate(form, start)
         yield iterate(y, c)
-        r_before = free_before = None
+        before = free_before = None  # the last residual with the square of its norm, and where it was free
         fresh = y.rho
-        d, size_before, t, count = np.zeros_like(start), 1.0, 1.0, 0
+        d, t, count = np.zeros_like(start), 1.0, 0
         while y.rho > 0.0:  # it is zero where all of y is rounding, as c may be beside translations of a graph
             r = residual(y, c) / y.rho
             free = plane.free(y, r)
             if count == 0 or (free is not None and (free != free_before).any()):
-                solve, r_before = plane.solver(metric, free), None
+                solve, before = plane.solver(metric, free), None
             v = solve(r)
             if count == 0:  # the first direction is as long as y, at any scale of the metric
                 unit = float(np.abs(y.point).max()) / (float(np.abs(v).max()) or 1.0)
@@ -74,13 +74,13 @@ class HomCG(Solver):
             size = float(r @ v)
             if not math.isfinite(size):  # out of the range of floating point: no direction is left
                 return
-            beta = 0.0 if r_before is None else max(0.0, float((r - r_before) @ v) / size_before)
+            beta = 0.0 if before is None else max(0.0, float((r - before[0]) @ v) / before[1])
             d = v + beta * d if math.isfinite(beta) else v
-            restart = r_before is None or beta == 0.0
+            restart = before is None or beta == 0.0
             if not float(r @ d) > 0.0:
                 d, restart = v, True
             y, t = self._search(plane, y, r * y.rho, d, t)
-            r_before, size_before, free_before = r, size, free
+            before, free_before = (r, size), free
             count += 1
             if count % REFRESH == 0 or y.rho < SHRUNK * fresh:
                 y = evaluate(form, y.point)
@@ -90,7 +90,7 @@ class HomCG(Solver):
             if t == 0.0:
                 if restart:
                     return
-                r_before, t = None, 1.0
+                before, t = None, 1.0
             elif progress.ended(found.value):
                 return
 

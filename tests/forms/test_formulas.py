@@ -176,3 +176,74 @@ def test_a_sparse_entry_is_the_work_of_four_dense_ones():
     rows = np.where(np.arange(60).reshape(20, 3) % 4, 1.0, 0.0)
     assert StackedForm(rows)._work == 60
     assert StackedForm(sp.csr_matrix(rows))._work == 4 * np.count_nonzero(rows)
+
+
+# Corrections of dual points -------------------------------------------------------------------------------------------
+
+
+def inexact(error, precision="double"):
+    """Return B(τ) of the rows, whose solves are wrong by this share."""
+    made = StackedForm(ROWS).weighted(TAU)
+    solve, made.precision = made.solve, precision
+    made.solve = lambda v: (1.0 - error) * solve(v)
+    made.dual_norm = lambda v: math.sqrt(v @ solve(v))
+    return made
+
+
+def left_by(weights, v):
+    """Return ‖v − Mᵀw‖ in the dual norm of B(τ), times √‖τ‖: what a correction leaves, in the norm dual to ρ^{1/4}."""
+    rest = v - ROWS.T @ weights
+    return math.sqrt(rest @ np.linalg.solve(gram(TAU), rest) * np.linalg.norm(TAU))
+
+
+@pytest.mark.parametrize("precision", ["double", "single"])
+@pytest.mark.parametrize(("error", "rounds"), [(1e-12, 0), (1e-6, 1), (1e-2, 3), (0.3, 3), (1.5, 0)])
+def test_a_correction_is_solved_again_for_what_is_left_while_that_is_much_and_falls(error, rounds, precision):
+    v = np.array([1.0, -2.0, 0.5, 3.0])
+    found = duality._solve(StackedForm(ROWS), v, inexact(error, precision))
+    exactly = TAU * (ROWS @ np.linalg.solve(gram(TAU), v))
+    np.testing.assert_allclose(found.weights, (1.0 - error ** (rounds + 1)) * exactly, rtol=1e-9)
+    safety = 2.0 if precision == "single" else 1.0  # its dual norm is known to a per cent or so
+    assert found.leftover == pytest.approx(safety * left_by(found.weights, v), rel=1e-3, abs=1e-13)
+
+
+def test_without_a_factor_what_is_left_is_bounded_by_half_the_least_ritz_value(monkeypatch):
+    v, m = np.array([1.0, -2.0, 0.5, 3.0]), M**-0.5
+    form = StackedForm(ROWS)
+    diagonal = m * (ROWS**2).sum(axis=0)
+    B = m * ROWS.T @ ROWS
+    # Jacobi-preconditioned conjugate gradients, two steps: the Ritz values are those on their Krylov space.
+    root = np.sqrt(diagonal)
+    scaled = B / np.outer(root, root)
+    space = np.linalg.qr(np.stack([v / root, scaled @ (v / root)], axis=1))[0]
+    small = space.T @ scaled @ space
+    x = space @ np.linalg.solve(small, space.T @ (v / root)) / root
+    left = v - B @ x
+    monkeypatch.setattr(duality, "SOLVE_SHARE", 1.001 * np.linalg.norm(left / root) / np.linalg.norm(v / root))
+    found = duality._without_factor(form, v)
+    np.testing.assert_allclose(found.weights, m * ROWS @ x, rtol=1e-9)
+    least = 0.5 * np.linalg.eigvalsh(small)[0]
+    assert found.leftover == pytest.approx(math.sqrt(left @ (left / diagonal) / least), rel=1e-9)
+
+
+def test_nothing_to_correct_leaves_nothing():
+    found = duality._without_factor(StackedForm(ROWS), np.zeros(N))
+    assert found.leftover == 0.0
+    assert not found.weights.any()
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_refined_bound_moves_the_dual_point_to_that_of_newton(given):
+    form, x = StackedForm(ROWS), np.array([1.0, -0.5, 2.0, 0.25])
+    metric = form.weighted(TAU) if given else None
+    residual = 0.01 * form.gradient(x)[::-1]
+    s = ROWS @ x
+    hessian = 12.0 * ROWS.T @ (s[:, None] ** 2 * ROWS)
+    newton = 4.0 * s**3 + 12.0 * s**2 * (ROWS @ np.linalg.solve(hessian, residual))
+    value = -3.0 * ((np.abs(newton) / 4.0) ** (4.0 / 3.0)).sum()
+    found, dual = duality.bound(form, form.image(x), residual, metric, 20)
+    coarse, _ = duality.bound(form, form.image(x), residual, metric, 0)
+    assert found == pytest.approx(value, rel=1e-4)
+    assert found > coarse
+    np.testing.assert_allclose(ROWS.T @ dual, form.gradient(x) + residual, rtol=1e-9)
+    assert duality.bound(form, form.image(x), np.zeros(N), metric, 20)[0] == pytest.approx(-3.0 * form.value(x))

@@ -5,8 +5,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import quartbench as qb
+from quartbench.forms.duality import absorb
 from quartbench.kernels import exact
 from quartbench.linalg.known import Known, exactly
 from quartbench.model import certificate, estimate
@@ -79,6 +81,57 @@ def test_a_point_is_moved_into_the_cone_from_a_trillionth_of_its_size_and_no_mor
             qb.certify(problem, scale * np.array([1.0, -1.5e-12]))
 
 
+def test_the_distance_from_the_cone_is_relative_to_the_length_of_the_point():
+    problem = qb.Problem(qb.StackedForm(np.eye(5)), np.ones(5), qb.Orthant())
+    assert qb.certify(problem, [1.0, 1.0, 1.0, 1.0, -1.5e-12]).proved
+    with pytest.raises(qb.ProblemError, match=r"outside by 1\.5e-12"):
+        qb.certify(problem, [1.0, 1.0, 1.0, 1.0, -3e-12])
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Note what a proof asks of dense rows: images, and residuals of dual points, in twice the precision or not."""
+    noted, kind = [], type(FORM)
+
+    def noting(name, asked):
+        return lambda form, *arguments: noted.append((name, bool(arguments[-1]))) or asked(form, *arguments)
+
+    for name in ("known_image", "known_residual"):
+        monkeypatch.setattr(kind, name, noting(name, getattr(kind, name)))
+    return noted
+
+
+def test_a_proof_asks_for_no_more_than_the_gap_needs(reads):
+    form = FORM.scaled(3.0)
+    problem = qb.Problem(form, form.gradient(X))
+    for rel_gap, precise in ((1.0, False), (1e-9, False), (0.99e-9, True)):
+        reads.clear()
+        x, found = certificate.prove(problem, X, None, rel_gap)
+        assert reads == [("known_image", precise), ("known_residual", precise)]
+        assert found.proved
+        assert found.gap <= rel_gap
+        assert found.value == pytest.approx(problem.value(X), rel=1e-12)
+        assert found.lower_bound == pytest.approx(problem.value(X), rel=1e-8)
+        np.testing.assert_array_equal(x, X)
+    # At a point that is far from optimal everything is tried, the dual point that was given first.
+    reads.clear()
+    inner = problem.normalised().problem
+    given = certificate.Dual(inner, 0.0 * FORM.image(X), None)
+    far = certificate.prove(problem, X + 0.1, given, 1e-12)[1]
+    assert {name for name, _ in reads} == {"known_image", "known_residual"}
+    assert reads.count(("known_image", True)) == 1
+    assert len(reads) > 6
+    assert far.gap > 1e-12
+
+
+def test_what_rests_on_products_is_not_called_proved():
+    form = qb.OperatorForm(scipy.sparse.linalg.aslinearoperator(ROWS))
+    problem = qb.Problem(form, FORM.gradient(X))
+    found = qb.certify(problem, X)
+    assert not found.proved
+    assert found.gap < 1e-9
+
+
 def test_the_length_of_a_point_may_be_any_that_a_number_has():
     problem = qb.Problem(FORM, [1.0, 2.0, -1.0, 0.5])
     x = qb.solve(problem, rel_gap=1e-3).x
@@ -116,10 +169,10 @@ def test_rounding_is_estimated_from_the_products_that_f_adds_up():
         return estimate._rounding(FORM, X, image, gradient, -7.0, little)
 
     assert rough > 1.1 * sharp
-    assert found(0.0) == pytest.approx(per_noise * sharp + rest, rel=1e-12)
+    assert found(0.0) == pytest.approx(per_noise * sharp + rest, rel=1e-12, abs=0.0)
     # The rough bound, which takes no pass, where all of it is little enough.
-    assert found(1.001 * (per_noise * rough + rest)) == pytest.approx(per_noise * rough + rest, rel=1e-12)
-    assert found(0.999 * (per_noise * rough + rest)) == pytest.approx(per_noise * sharp + rest, rel=1e-12)
+    assert found(1.001 * (per_noise * rough + rest)) == pytest.approx(per_noise * rough + rest, rel=1e-12, abs=0.0)
+    assert found(0.999 * (per_noise * rough + rest)) == pytest.approx(per_noise * sharp + rest, rel=1e-12, abs=0.0)
 
 
 def test_an_estimate_is_the_dual_bound_less_what_rounding_may_have_lifted_it():
@@ -136,9 +189,23 @@ def test_an_estimate_is_the_dual_bound_less_what_rounding_may_have_lifted_it():
     # At the optimum itself, rounding is all there is.
     best = qb.Problem(FORM, FORM.gradient(X))
     at = estimate.estimate(best, X, metric, refine=0)
-    sharp, rough = noise()
+    sharp, _ = noise()
     allowed = EPS * ((4.0 + 0.5 * math.sqrt(M)) * sharp + (16.0 + math.sqrt(M)) * 3.0 * FORM.value(X))
-    assert 0.8 * allowed <= -3.0 * FORM.value(X) - at.lower_bound <= 1.3 * allowed * rough / sharp
+    assert 0.75 * allowed <= -3.0 * FORM.value(X) - at.lower_bound <= 1.25 * allowed
+    image, gradient = FORM.image(X)[:, None], FORM.gradient(X)[:, None]
+    columns = estimate.estimate_columns(FORM, gradient, X[:, None], image, gradient, metric)[0]
+    assert 0.75 * allowed <= -3.0 * FORM.value(X) - columns[0] <= 1.25 * allowed
+
+
+def test_rounding_takes_a_pass_where_the_gap_is_so_small_that_it_matters():
+    passes = []
+    for distance in (1e-1, 1e-14):
+        form = FORM.twin()
+        problem = qb.Problem(form, FORM.gradient(X * (1.0 + distance * np.array([1.0, -1.0, 1.0, 0.0]))))
+        before = form.passes
+        estimate.estimate(problem, X, FORM.weighted(FORM.uniform_weights()), refine=0)
+        passes.append(form.passes - before)
+    assert passes[1] == passes[0] + 1
 
 
 def test_a_gap_is_at_least_four_roundings_and_infinite_above_zero():
@@ -186,6 +253,26 @@ def test_many_columns_have_the_estimates_of_each():
         one = estimate.estimate(qb.Problem(FORM, c[:, j]), points[:, j], metric, refine=0)
         assert bounds[j] == pytest.approx(one.lower_bound, rel=1e-11)
         np.testing.assert_allclose(duals[:, j], one.dual, rtol=1e-9, atol=1e-12)
+
+
+def test_what_solves_with_many_columns_leave_is_counted_twice():
+    metric = FORM.weighted(3.0 * FORM.uniform_weights())
+    exactly = metric.solve_columns
+    metric.solve_columns = lambda v: 0.9 * exactly(v)  # a factor that is wrong by a tenth leaves a hundredth
+    c = 1.5 * FORM.gradient(X) + 0.5
+    x, gradient = 2.0 * X, FORM.gradient(2.0 * X)
+    found, duals = estimate.estimate_columns(
+        FORM, c[:, None], x[:, None], FORM.image(x)[:, None], gradient[:, None], metric
+    )
+    scale = (c @ x / (4.0 * FORM.value(x))) ** (1.0 / 3.0)
+    residual = c - scale**3 * gradient
+    inverse = np.linalg.inv(ROWS.T @ (metric.tau[:, None] * ROWS))
+    weights = 4.0 * (scale * ROWS @ x) ** 3 + 0.99 * metric.tau * (ROWS @ inverse @ residual)
+    rest = math.sqrt(0.9 * residual @ inverse @ residual) * 0.01
+    dual = 3.0 * ((np.abs(weights) / 4.0) ** (4.0 / 3.0)).sum()
+    np.testing.assert_allclose(duals[:, 0], weights, rtol=1e-9, atol=1e-9)
+    wanted = absorb(dual, 2.0 * rest * np.linalg.norm(metric.tau) ** 0.5)
+    assert found[0] == pytest.approx(-wanted, rel=1e-11)
 
 
 def test_a_metric_belongs_to_a_form_to_a_ten_thousandth():

@@ -1,5 +1,6 @@
 """Where exactly does the automatic choice change its mind? Its rules, computed by hand on either side of each end."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -10,7 +11,9 @@ import quartbench as qb
 from quartbench.metrics import Identity
 from quartbench.solvers import auto
 from quartbench.solvers.auto import AdaptiveNewton, Auto, Conditioning
-from quartbench.solvers.homnewton_cg import Last
+from quartbench.solvers.homnewton_cg import Last, newton_cg
+from quartbench.solvers.plane import Plane
+from quartbench.solvers.steps import evaluate
 
 ROWS = np.random.default_rng(0).standard_normal((200, 20))
 FORM = qb.StackedForm(ROWS)
@@ -167,3 +170,46 @@ def test_the_last_direction_goes_on_for_four_fifths_of_another(least, pays):
     gap = 1e-6
     dearer = 0.5e-8 / (gap * needed**2)
     assert Last(1e-8, dearer).share(gap, usual, rate) == pytest.approx(needed if pays else usual)
+
+
+def test_a_direction_is_told_its_gap_its_usual_share_and_the_rate_of_the_one_before():
+    seen = []
+
+    class Watching(Last):
+        def share(self, gap, usual, rate):
+            seen.append((gap, usual, rate))
+            return usual
+
+    class Counting:
+        """Sees conjugate gradients: how many products each direction took."""
+
+        products, counts = 1000, []
+
+        def begin(self):
+            self.counts.append(0)
+
+        def add(self, step, ratio):
+            self.counts[-1] += 1
+
+    metric, counting, forcing = qb.Identity(FORM.dim), Counting(), 0.4
+    y = evaluate(PROBLEM.form, qb.solvers.starting_point(PROBLEM, metric))
+    points, decrements = [y.point], []
+    for found in itertools.islice(
+        newton_cg(Plane(PROBLEM), metric, y, forcing, 1000, counting, Watching(1e-8, 10.0)), 5
+    ):
+        points.append(found.point)
+        decrements.append(found.decrement)
+    c, sizes, values = PROBLEM.c, [], []
+    for y in points:
+        image = ROWS @ y
+        value, gradient = float((image**4).sum()), 4.0 * ROWS.T @ image**3
+        r = 4.0 * value / (c @ y) * c - gradient
+        z = r - (gradient @ r) / (4.0 * value) * y  # H-orthogonal to y
+        sizes.append(float(r @ z))
+        values.append(value)
+    usual = [forcing, *(min(forcing, max(math.sqrt(b / a), 1e-4)) for a, b in itertools.pairwise(sizes))]
+    assert len(seen) == 4
+    for k, (gap, share, rate) in enumerate(seen, start=1):
+        assert gap == pytest.approx(decrements[k - 1] * values[k - 1] / sizes[k - 1] * sizes[k] / values[k], rel=1e-6)
+        assert share == pytest.approx(usual[k], rel=1e-6)
+        assert rate == pytest.approx(usual[k - 1] ** (1.0 / counting.counts[k - 1]), rel=1e-9)

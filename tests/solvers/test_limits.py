@@ -148,6 +148,15 @@ def test_many_right_hand_sides_keep_their_iterations_and_their_time(cone):
         qb.solve_many(PROBLEM.form, C, cone, time_limit=-1)
 
 
+@pytest.mark.parametrize(("limit", "status"), [(50.0, "time_limit"), (500.0, "converged")])
+def test_many_right_hand_sides_share_the_time_that_the_set_up_leaves(limit, status):
+    metric = PROBLEM.form.weighted(PROBLEM.form.uniform_weights()).declared(setup_seconds=100.0)
+    C = np.random.default_rng(3).standard_normal((2, 60))
+    for result in qb.solve_many(PROBLEM.form, C, metric=metric, time_limit=limit):
+        assert result.status == status
+        assert result.setup_time == pytest.approx(50.0)
+
+
 def test_lockstep_stops_within_a_direction(monkeypatch):
     form, C = PROBLEM.form, np.random.default_rng(3).standard_normal((4, 60))
     ticks = itertools.count(1.0)

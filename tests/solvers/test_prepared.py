@@ -9,7 +9,8 @@ import quartbench as qb
 from quartbench import instances, testing
 from quartbench.errors import ProblemError
 from quartbench.forms import DenseForm, TermForm
-from quartbench.solvers import HomGD, Solver, prepared
+from quartbench.model.certificate import Certificate, relative_gap
+from quartbench.solvers import HomGD, Solver, driver, prepared
 
 ROWS = np.random.default_rng(0).standard_normal((300, 70))
 
@@ -167,3 +168,35 @@ def test_a_class_with_iterates_alone_is_a_solver():
         result = qb.solve(qb.Problem(qb.StackedForm(ROWS), np.ones(70)), given, rel_gap=1e-9)
         assert (result.solver, result.status) == ("bare", "stalled")
     assert not isinstance(Bare(), Solver)
+
+
+def test_what_is_wrong_with_a_start_or_a_missing_c_is_said():
+    problem, metric = qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.5]), qb.Identity(2)
+    with pytest.raises(ProblemError, match=r"once projected onto the cone, found -4$"):
+        prepared.starting_point(problem, metric, [-4.0, 0.0])
+    np.testing.assert_allclose(prepared.starting_point(problem, metric, [-4.0, 12.0]), [-2.0, 6.0])
+    for c in (None, "homgd"):
+        with pytest.raises(ProblemError, match="problem must be a Problem, or rows with c beside them"):
+            qb.solve(np.eye(2), c)
+
+
+def test_a_bound_that_was_proved_before_is_kept_where_it_is_better():
+    problem = instances.spectrum(100, 10, sigma_min=0.1, seed=0)
+    best = qb.solve(problem, rel_gap=1e-12)
+    ready = qb.prepare(problem.form)
+    scaled = problem.normalised()
+    limits = driver.Limits.of(1.0, 10, None, None)
+    run = driver.Run(problem, scaled, ready.method, ready.metric, ready, limits, None)
+    run.kept = best.x / scaled.x_scale * (1.0 + 1e-3 * np.cos(np.arange(10)))
+    run.proved = Certificate(0.5 * best.fun, best.lower_bound, 1.0)
+    run._prove()
+    assert best.fun < run.proved.value < 0.9 * best.fun
+    assert run.proved.lower_bound == best.lower_bound
+    assert run.proved.gap == relative_gap(run.proved.value, best.lower_bound)
+    np.testing.assert_allclose(run.x, best.x, rtol=0.01, atol=0.01)
+    # A point that is worse than the one before does not take its place.
+    x, before = run.x, run.proved
+    run.kept = np.ones(10) * np.sign(problem.c)
+    run._prove()
+    assert run.x is x
+    assert run.proved.value == before.value
