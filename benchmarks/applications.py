@@ -173,10 +173,7 @@ class Factors:
 
 
 class Bridges:
-    """Passes of a convex step of the DC algorithm to a certified gap of 1e-8 where few edges join clouds of points.
-
-    Medians over seeds; from the start that solve makes itself, or from where the last step of DC ended.
-    """
+    """Passes of a convex step of DC to a certified gap of 1e-8 where a bridge joins clouds of points; medians."""
 
     version = common.PROBLEM_SET
     params = (
@@ -186,7 +183,7 @@ class Bridges:
         ["uniform", "lewis"],
     )
     param_names = ("points", "start", "solver", "metric")
-    gap, seeds = 1e-8, 9
+    gap, seeds = 1e-8, 9  # from the start that solve makes itself, or from where the last step of DC ended
 
     def track_passes(self, points, start, solver, metric):
         import numpy as np

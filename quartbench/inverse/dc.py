@@ -9,6 +9,10 @@ from .contract import Iterate, Method, register
 #: The relative gaps between which an inner solve is asked for.
 LOOSEST, TIGHTEST = 1e-2, 1e-12
 
+#: A decrease below this share of the gap that was asked for is that of a solve that ended where it began: it says
+#: nothing about what the step can give.
+SHOWN = 1e-3
+
 #: F counts as risen beyond this share of ‖d‖², which is rounding.
 ROUNDING = 1e-13
 
@@ -52,6 +56,8 @@ class DC(Method):
     >>> bool((np.diff(found.history.value) < 0).all())
     True
     """
+
+    version = 2
 
     def __init__(self, accuracy: float = 0.1, solver: str = "auto") -> None:
         self.accuracy, self.solver = accuracy, solver
@@ -98,4 +104,5 @@ class DC(Method):
             wanted = min(max(self.accuracy * fall / abs(found.fun), TIGHTEST), LOOSEST) if found.fun else TIGHTEST
             if found.gap <= wanted or rel_gap <= TIGHTEST or found.status == "stalled":
                 return found, wanted
-            rel_gap, start = max(min(wanted, 0.1 * rel_gap), TIGHTEST), found.x
+            shown = fall > SHOWN * rel_gap * abs(found.fun)
+            rel_gap, start = max(min(wanted if shown else LOOSEST, 0.1 * rel_gap), TIGHTEST), found.x

@@ -20,9 +20,6 @@ OVERLAP, PARTING = 0.3, 10
 #: A projected step is taken as it is where the slope at its end is at most this share of that at its start.
 FLAT = 0.8
 
-#: How many times as far as the projection a step may lead: images of points beyond are known with fewer digits.
-LONGEST = 10.0
-
 #: Where no descent is found along the path of projections, it is shortened by this factor, so often.
 SHORTEN, TRIALS = 0.25, 10
 
@@ -44,7 +41,7 @@ class ProjectedLBFGS(Method):
        from the inverse of the metric B with the block XᵀX + xᵢxᵢᵀ for every row xᵢ where columns of X overlap, as they
        do for similarities that are all large; else from the identity.
     2. W = max(X − H∇F, 0), one pass. X moves to W where F is lower and nearly flat there; else to the lowest point of
-       the quartic F on the line through X and W, as far as it stays nonnegative: images give it without a pass.
+       the quartic F on the line between X and W: images give it without a pass.
 
     Guarantee
     ---------
@@ -69,6 +66,8 @@ class ProjectedLBFGS(Method):
     >>> found.success, bool((found.x >= 0).all())
     (True, True)
     """
+
+    version = 2
 
     def __init__(self, memory: int = 3) -> None:
         self.memory = memory
@@ -116,10 +115,10 @@ def _searched(problem: Problem, at: At, x: np.ndarray, slopes: np.ndarray, v: np
         along = there.image - at.image
         line = misfit.line(at.image, along)
         line[1] = slope
-        t = lowest(line, low=0.0, high=min(max(problem.cone.limit(at.point, step), 1.0), LONGEST))
+        t = lowest(line, low=0.0, high=1.0)
         if t > 0.0:
             image = at.image + t * along
-            image[0] = np.maximum(image[0], 0.0)
+            image[0] = np.maximum(image[0], 0.0)  # rounding
             after = misfit.moved(image[0].reshape(-1), image)
             if fall_on(line, t) > 0.0 and after.value <= at.value:
                 return after, t

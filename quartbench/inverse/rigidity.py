@@ -186,8 +186,9 @@ def _simplices(points: int, edges: np.ndarray, dim: int):
 
 def links(points: int, edges: np.ndarray) -> sp.csr_matrix:
     """Return the graph of known distances as a symmetric matrix of ones."""
-    made = sp.coo_matrix((np.ones(len(edges), dtype=np.int8), np.asarray(edges).T), shape=(points, points))
-    return (made + made.T).tocsr()
+    edges = np.asarray(edges)
+    heads, tails = np.concatenate([edges, edges[:, ::-1]]).T
+    return sp.csr_matrix((np.ones(heads.size, dtype=np.int8), (heads, tails)), shape=(points, points))
 
 
 def named(points: np.ndarray) -> str:

@@ -101,10 +101,11 @@ def test_the_condition_names_the_solvers_and_where_none_gains():
     rows = [
         *metrics("distances-bridge N=200", 300, 100, "dc solver=homgd"),
         *metrics("distances-bridge N=200", 100, 100, "dc solver=homnewton-cg"),
+        *metrics("distances-clouds N=20", 300, 100, "dc solver=homgd"),
         *metrics("phase-masks heavy", 100, 100, "dc solver=homgd"),
     ]
     assert decide("dc-metric", *rows).condition == (
-        "with dc solver=homgd on distances-bridge N=200; not on phase-masks heavy"
+        "with homgd on distances-bridge N=200, distances-clouds N=20; not on phase-masks heavy"
     )
 
 

@@ -112,13 +112,15 @@ def _judged(runs: pd.DataFrame, dear: str, cheap: str, uneven: tuple[str, ...], 
 
 
 def _where(cases: dict[tuple[str, str], bool]) -> str:
-    """Say for which solvers it holds on each instance, and on which instances for none."""
+    """Say with which solvers of the convex steps it holds on which instances, and on which with none."""
     solvers: dict[str, list[str]] = {}
     for (instance, solver), holds in cases.items():
-        solvers.setdefault(instance, []).extend([solver] if holds else [])
-    words = [f"with {', '.join(some)} on {instance}" for instance, some in solvers.items() if some]
-    none = [instance for instance, some in solvers.items() if not some]
-    return "; ".join(words + ([f"not on {', '.join(none)}"] if none else []))
+        solvers.setdefault(instance, []).extend([solver.removeprefix("dc solver=")] if holds else [])
+    together: dict[str, list[str]] = {}
+    for instance, some in solvers.items():
+        together.setdefault(", ".join(some), []).append(instance)
+    words = [f"with {some} on {', '.join(where)}" for some, where in together.items() if some]
+    return "; ".join(words + ([f"not on {', '.join(together[''])}"] if "" in together else []))
 
 
 @claim(
