@@ -269,6 +269,7 @@ class Runner:
                 "repeat": repeat,
                 "threads": cell.threads,
                 "workers": cell.cluster,
+                "blocks": cell.blocks or cell.cluster,
                 "time_limit": cell.time_limit,
                 "max_iter": cell.max_iter,
                 "commit": self.system["commit"],
@@ -298,6 +299,7 @@ class Runner:
             "bounds": cell.bounds,
             "kappa": cell.kappa,
             "cluster": cell.cluster,
+            "blocks": cell.blocks or cell.cluster,
         }
         # Certificates stand off the clock that the time limit reads: they may take as long again.
         limit = 2.0 * cell.time_limit + self.study.grace

@@ -102,7 +102,7 @@ class Content:
         self.parts = applications.parts(runs)
         self.figures = [*figures(self.runs, kernels), *(figure for part in self.parts for figure in part.figures)]
         self.samples = cluster.sampled(runs.attrs.get("samples"))
-        self.spread = cluster.figures(self.runs, runs.attrs.get("samples"))
+        self.spread = cluster.figures(self.runs, runs.attrs.get("samples"), int(about["system"].get("cores") or 1))
         self.figures += self.spread
         self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
         self.run_table = tables.run_table(runs)
