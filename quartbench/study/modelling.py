@@ -51,8 +51,10 @@ def load(run: Any, cores: int) -> rates.Load:
 
 def fit(runs: pd.DataFrame, cores: int) -> tuple[Fit, pd.DataFrame]:
     """Return the rates that runs tell of, and the runs with what is predicted of each."""
-    # The least of repeats: whatever else a machine does makes them longer, never shorter.
-    part = spread(runs).sort_values("solve_seconds", kind="stable").drop_duplicates(["instance", "contender", "seed"])
+    # The fastest of repeats and seeds: whatever else a machine does makes rounds longer, never shorter.
+    part = spread(runs)
+    part = part.assign(each=part.solve_seconds / part.rounds).sort_values("each", kind="stable")
+    part = part.drop_duplicates(["instance", "contender"])
     loads = [load(run, cores) for run in part.itertuples()]
     found = fitted(loads, part.solve_seconds.tolist())
     return found, part.assign(predicted=[one.seconds(found.rates) for one in loads])

@@ -102,7 +102,7 @@ def scale_figure(runs: pd.DataFrame, cores: int) -> Figure | None:
         return None
     against = [
         Series(str(name), mine.solve_seconds.to_numpy(), mine.predicted.to_numpy(), "points")
-        for name, mine in part.groupby("contender", sort=False)
+        for name, mine in part.groupby("method", sort=False)
     ]
     ends = np.array([part.solve_seconds.min(), part.solve_seconds.max()])
     against.append(Series("as measured", ends, ends, "theory"))
@@ -121,9 +121,9 @@ def scale_figure(runs: pd.DataFrame, cores: int) -> Figure | None:
         ),
     ]
     caption = (
-        f"A model of latency, tasks, bytes, reads and operations, fitted to the least seconds of {len(part)} runs with "
-        f"rows on workers: each predicted from the others, they are off by a factor of {found.usual:.2f} in the median "
-        f"and {found.worst:.2f} at most. Right: what it predicts past this machine, with the network that was measured "
+        f"A model of latency, tasks, bytes, reads and operations, fitted to {len(part)} runs with rows on workers, the "
+        f"fastest of their repeats. Each predicted from the others, they are off by a factor of {found.usual:.2f} in the "
+        f"median and {found.worst:.2f} at most. Right: what it predicts past this machine, with the network that was measured "
         "here, which is loopback, and the rounds of the runs above; 'quartbench scale' does so for any size or network."
     )
     return Figure("scale", "Past this machine", caption, panels, part.key.tolist())
