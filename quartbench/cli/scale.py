@@ -129,8 +129,8 @@ def scale(
 
 def _table(shown: list[Prediction], rows: int, cols: int, workers: int, rel_gap: float) -> Table:
     table = headed_table(f"{rows:.4g} × {cols:.4g} on {workers} workers, to a relative gap of {rel_gap:.0e}")
-    table.add_column("method")
-    for heading in ("rounds", "bytes of a link", "time", "time of a round", "worker", "driver"):
+    table.add_column("method", min_width=21)
+    for heading in ("rounds", "bytes of\na link", "time", "time of\na round", "a worker\nholds", "the driver\nholds"):
         table.add_column(heading, justify="right", no_wrap=True)
     for place, one in enumerate(shown):
         name = f"[bold green]{escape(one.method)}[/]" if place == 0 and one.fits else escape(one.method)

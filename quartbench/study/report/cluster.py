@@ -122,8 +122,9 @@ def scale_figure(runs: pd.DataFrame, cores: int) -> Figure | None:
     ]
     caption = (
         f"A model of latency, tasks, bytes, reads and operations, fitted to {len(part)} runs with rows on workers, the "
-        f"fastest of their repeats. Each predicted from the others, they are off by a factor of {found.usual:.2f} in the "
-        f"median and {found.worst:.2f} at most. Right: what it predicts past this machine, with the network that was measured "
-        "here, which is loopback, and the rounds of the runs above; 'quartbench scale' does so for any size or network."
+        f"fastest of their repeats. Each predicted from the others, they are off by a factor of {found.usual:.2f} in "
+        f"the median and {found.worst:.2f} at most. Right: what it predicts past this machine, with the network that "
+        "was measured here, which is loopback, and the rounds of the runs above; 'quartbench scale' does so for any "
+        "size or network."
     )
     return Figure("scale", "Past this machine", caption, panels, part.key.tolist())
