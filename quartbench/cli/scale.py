@@ -128,15 +128,16 @@ def scale(
 
 
 def _table(shown: list[Prediction], rows: int, cols: int, workers: int, rel_gap: float) -> Table:
-    table = headed_table(f"{rows:.4g} × {cols:.4g} on {workers} workers, to a relative gap of {rel_gap:.0e}")
-    table.add_column("method", min_width=21)
-    for heading in ("rounds", "bytes of\na link", "time", "time of\na round", "a worker\nholds", "the driver\nholds"):
+    title = f"{rows:.4g} × {cols:.4g} on {workers} workers, to a relative gap of {rel_gap:.0e}"
+    table = headed_table(title, padding=(0, 1, 0, 0))
+    table.add_column("method", min_width=21, no_wrap=True)
+    for heading in ("rounds", "bytes\nof link", "time", "of a\nround", "worker\nholds", "driver\nholds"):
         table.add_column(heading, justify="right", no_wrap=True)
     for place, one in enumerate(shown):
         name = f"[bold green]{escape(one.method)}[/]" if place == 0 and one.fits else escape(one.method)
         held = [size_words(size) for size in (one.worker_memory, one.driver_memory)]
         row = (f"{one.rounds:.0f}", size_words(one.bytes), long_time(one.seconds), long_time(one.per_round), *held)
-        table.add_row(name if one.fits else f"[dim]{name} (does not fit)[/]", *row)
+        table.add_row(name if one.fits else f"[dim]✗ {name}[/]", *row)
     return table
 
 
@@ -144,7 +145,9 @@ def _assumptions(rates: Any, about: dict[str, Any], shown: list[Prediction]) -> 
     error = about["error"]
     best = shown[0]
     first = f"choose: {best.method}" if best.fits else "no method fits: more workers, or more memory, are needed"
+    left_out = [] if all(one.fits for one in shown) else ["✗: does not fit into the memory given, or needs more rows"]
     return [
+        *left_out,
         first,
         f"rates: {1e3 * rates.latency:.3g} ms a level of a round, {1e3 * rates.task:.3g} ms a block of a round, "
         f"{rates.bandwidth / GBIT:.3g} Gbit/s a link, {rates.memory / GB:.3g} GB/s of rows and {rates.flops / 1e9:.3g} "
