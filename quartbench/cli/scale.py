@@ -153,7 +153,8 @@ def _assumptions(rates: Any, about: dict[str, Any], shown: list[Prediction]) -> 
         f"{rates.bandwidth / GBIT:.3g} Gbit/s a link, {rates.memory / GB:.3g} GB/s of rows and {rates.flops / 1e9:.3g} "
         "Gflop/s a worker",
         f"fitted to: {about['origin']}; off by a factor of {error['usual']:.2f} in the median and {error['worst']:.2f} "
-        f"at most on these {error['runs']} runs, each predicted from the others. Larger clusters were not measured.",
+        f"at most on these {error['runs']} runs, each predicted from the others. Larger clusters were not measured."
+        + (f" {about['note']}" if about.get("note") else ""),
         f"assumed: rounds as measured on {about['instance']} at {about['gap']:.0e}, in proportion to the digits asked "
         "for; 8 bytes a number; one block for each worker; sums in a tree of 8; samples of 20n rows (spag 40n) at the "
         "driver, which is as fast as a worker; reading, sending and computing one after another",

@@ -25,12 +25,16 @@ METHODS: dict[str, tuple[str, dict[str, float]]] = {
     "homnewton": ("homnewton", {"factors": 1.0}),
 }
 
+#: The groups with rows that are all alike: on others problems on a sample are harder, which the model does not know.
+ALIKE = ("cluster", "cluster-sizes")
+
 #: The gap that counts are for.
 GAP = 1e-6
 
 
 def spread(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs with rows on workers that reached their gap, of methods that the model knows."""
+    """Return the runs with rows on workers, all alike, that reached their gap, of methods that the model knows."""
+    runs = runs[runs.group.isin(ALIKE)]
     part = costs.iterated(runs[(runs.workers > 0) & runs.success & (runs.solve_seconds > 0.0) & (runs.rounds > 0)])
     return part[part.method.isin(["accel-homgd", "homcg", "homnewton", "homnewton-cg", "spag"])]
 
