@@ -7,7 +7,7 @@ import click
 from quartbench import __version__
 from quartbench.errors import ProblemError
 
-from . import compare, demo, gate, history, info, kernels, listing, merge, precondition, report, solve, warmup
+from . import compare, demo, gate, history, info, kernels, listing, merge, precondition, report, scale, solve, warmup
 
 __all__ = ["main"]
 
@@ -25,6 +25,7 @@ COMMANDS = (
     compare.compare,
     merge.merge,
     report.report,
+    scale.scale,
     gate.gate,
     history.history,
 )

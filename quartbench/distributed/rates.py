@@ -10,7 +10,7 @@ import json
 import math
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from quartbench.errors import ProblemError
 
@@ -65,20 +65,41 @@ class Rates:
         fetched : float
             Bytes that come to the driver as they are, from all blocks together.
         """
-        waiting = self.latency * levels(blocks) + self.task * blocks
-        return waiting + (down * blocks + up * arriving(blocks) + fetched) / self.bandwidth
+        return round_load(blocks, down, up, fetched).seconds(self)
 
     def reading(self, count: float) -> float:
         """Return the seconds in which a worker reads so many bytes."""
         return count / self.memory
 
-    def multiplying(self, count: float) -> float:
-        """Return the seconds of so many operations in products of matrices."""
-        return count / self.flops
-
     def changed(self, **given: float | None) -> Rates:
         """Return the rates with those given in the place of their own; None leaves one as it is."""
         return replace(self, **{name: value for name, value in given.items() if value is not None})
+
+
+class Load(NamedTuple):
+    """What is asked of a cluster, one after another: waits, tasks, bytes over a link, bytes read, operations."""
+
+    waits: float
+    tasks: float
+    bytes: float
+    read: float
+    flops: float
+
+    def __add__(self, other: Load) -> Load:  # type: ignore[override]
+        return Load(*(a + b for a, b in zip(self, other, strict=True)))
+
+    def __rmul__(self, factor: float) -> Load:  # type: ignore[override]
+        return Load(*(factor * a for a in self))
+
+    def seconds(self, rates: Rates) -> float:
+        """Return how long a cluster takes."""
+        waiting = rates.latency * self.waits + rates.task * self.tasks
+        return waiting + self.bytes / rates.bandwidth + self.read / rates.memory + self.flops / rates.flops
+
+
+def round_load(blocks: int, down: float, up: float, fetched: float = 0.0) -> Load:
+    """Return what a round asks for beside its work; see :meth:`Rates.round`."""
+    return Load(levels(blocks), blocks, down * blocks + up * arriving(blocks) + fetched, 0.0, 0.0)
 
 
 def levels(blocks: int) -> int:

@@ -63,7 +63,7 @@ class Form:
     blind : bool
         Whether images do not see what ``cone`` leaves out, as those of a graph do not see translations.
     remote : bool
-        Whether the rows are elsewhere, so that ``rounds`` and ``bytes`` count.
+        Whether the rows are elsewhere, so that ``rounds`` and ``bytes`` count; ``round_cost`` says what they are worth.
     bare_metric : str
         The metric by name that serves where no factor pays: it costs a pass at most.
 

@@ -53,7 +53,7 @@ def prepare(runs: pd.DataFrame) -> pd.DataFrame:
     words = runs.select_dtypes("string").columns
     runs = runs.astype(dict.fromkeys(words, object))  # taking rows of Arrow's strings was a third of the whole report
     runs["application"] = runs["application"].fillna("")  # results of before there were recoveries have none
-    for name in ("rounds", "bytes", "workers"):  # nor have they any traffic
+    for name in ("rounds", "bytes", "workers", "blocks"):  # nor have they any traffic
         runs[name] = runs[name].fillna(0).astype(int)
     runs["contender"] = [contender(run) for run in runs.itertuples()]
     runs["trace_true"] = pd.Series([gaps_along(run) for run in runs.itertuples()], index=runs.index, dtype=object)

@@ -15,7 +15,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
@@ -45,30 +45,32 @@ class FarmedRunner(Runner):
         super().__init__(*arguments, **options)
         self.farm = Farm(client, self.threads, self.system)
 
+    def _check_threads(self, threads: int) -> None:
+        """Leave it to the workers, whose machines may have more cores than this one."""
+
     def _all(self, problems: list[list], progress: Callable[[str, int], None]) -> None:
         """Let as many threads as there are workers take one problem after another."""
         waiting: queue.SimpleQueue = queue.SimpleQueue()
         for problem in problems:
             waiting.put(problem)
-        stop = threading.Event()
 
         def take() -> None:
-            while not stop.is_set():
+            while not self.farm.stopped.is_set():
                 try:
                     cells = waiting.get_nowait()
                 except queue.Empty:
                     return
-                with Place(self.farm, stop) as place:
+                with Place(self.farm) as place:
                     self._turns(cells, progress, place)
 
         count = min(len(problems), max(1, len(self.farm.addresses())))
         with ThreadPoolExecutor(count, thread_name_prefix="quartbench-farm") as threads:
             asked = [threads.submit(take) for _ in range(count)]
             try:
-                for one in asked:
+                for one in wait(asked, return_when=FIRST_EXCEPTION).done:
                     one.result()
             finally:
-                stop.set()
+                self.farm.stopped.set()
 
 
 class Farm:
@@ -78,6 +80,7 @@ class Farm:
         self.client, self.threads, self.facts = client, threads, facts
         self.free = threading.Condition()
         self.busy: set[str] = set()
+        self.stopped = threading.Event()
         self.machines: dict[str, str] = {}
         if not self.addresses():
             raise ProblemError("the scheduler has no workers: start some with 'dask worker ADDRESS'")
@@ -86,13 +89,12 @@ class Farm:
         """Return the workers that are there now."""
         return sorted(self.client.scheduler_info(n_workers=-1)["workers"])
 
-    def taken(self, stop: threading.Event) -> tuple[str, str]:
+    def taken(self) -> tuple[str, str]:
         """Wait for a free worker; return its address and its machine in words."""
         seen = time.monotonic()
         with self.free:
             while True:
-                if stop.is_set():
-                    raise LostError("the study was stopped")
+                self._go_on()
                 here = self.addresses() if self.client.status == "running" else []
                 found = [one for one in here if one not in self.busy]
                 if found:
@@ -107,6 +109,10 @@ class Farm:
         except BaseException:
             self.left(found[0])
             raise
+
+    def _go_on(self) -> None:
+        if self.stopped.is_set():
+            raise LostError("the study was stopped")
 
     def left(self, address: str) -> None:
         """Say that a worker has nothing to do."""
@@ -123,21 +129,25 @@ class Farm:
             if differs or there["quartbench"] != self.facts["quartbench"]:
                 differs = differs or f"quartbench {self.facts['quartbench']} / {there['quartbench']}"
                 raise ProblemError(f"the worker {address} has other packages than this process ({differs})")
+            if there["cores"] < self.threads:
+                raise ProblemError(f"threads must be at most {there['cores']} on the worker {address}")
             self.machines[address] = f"{name}, {there['processor']}, {there['cores']} cores"
         return self.machines[address]
 
     def asked(self, address: str, function: Callable, *arguments: Any) -> Any:
         """Return what a function gives on a worker; raise ``LostError`` where that goes before it is done."""
-        from distributed import CancelledError, KilledWorker, wait
+        from distributed import CancelledError, KilledWorker
+        from distributed import wait as done
         from distributed.comm import CommClosedError
 
         future = self.client.submit(function, *arguments, workers=[address], pure=False, retries=0)
         try:
             while True:
                 try:
-                    wait(future, timeout=POLL)
+                    done(future, timeout=POLL)
                     return future.result()
                 except TimeoutError:
+                    self._go_on()
                     if self.client.status != "running" or address not in self.addresses():
                         raise LostError(f"the worker {address} is gone") from None
         except (CancelledError, KilledWorker, CommClosedError, OSError) as error:
@@ -149,8 +159,8 @@ class Farm:
 class Place:
     """Where the runs of a problem are made: one worker, and another one where that is lost. Takes runs as a Worker."""
 
-    def __init__(self, farm: Farm, stop: threading.Event) -> None:
-        self.farm, self.stop = farm, stop
+    def __init__(self, farm: Farm) -> None:
+        self.farm = farm
         self.address = self.stage = self.machine = ""
 
     def __enter__(self) -> Place:
@@ -169,7 +179,7 @@ class Place:
         while True:
             try:
                 if not self.address:
-                    self.address, self.machine = self.farm.taken(self.stop)
+                    self.address, self.machine = self.farm.taken()
                 row, self.stage = self.farm.asked(self.address, made, request, limit, self.farm.threads)
                 return row | {"machine": self.machine}
             except LostError:

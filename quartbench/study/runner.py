@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import statistics
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -129,8 +130,7 @@ class Runner:
     """
 
     def __init__(self, study: grid.Study, out: Path, threads: int, command: str = "", restart: bool = False) -> None:
-        if threads > numba.config.NUMBA_NUM_THREADS:
-            raise ProblemError(f"threads must be at most {numba.config.NUMBA_NUM_THREADS} here, found {threads}")
+        self._check_threads(threads)
         self.study, self.out, self.threads, self.command = study, Path(out), threads, command
         self.restart = restart
         self.cells = grid.cells(study, threads)
@@ -140,6 +140,12 @@ class Runner:
         self.optima: dict[tuple, float] = {}
         self.broken: dict[tuple, dict[str, Any]] = {}
         self.done = self.kept = 0
+        self.counting = threading.Lock()  # runs may end in several threads at once
+
+    def _check_threads(self, threads: int) -> None:
+        """Raise where the runs cannot have so many threads."""
+        if threads > numba.config.NUMBA_NUM_THREADS:
+            raise ProblemError(f"threads must be at most {numba.config.NUMBA_NUM_THREADS} here, found {threads}")
 
     @property
     def planned(self) -> int:
@@ -245,7 +251,8 @@ class Runner:
     def _row(self, cell: grid.Cell, repeat: int, worker: Any) -> dict[str, Any]:
         key = cell.key(repeat)
         if key in self.rows:
-            self.kept += 1
+            with self.counting:
+                self.kept += 1
             row = self.rows[key]
             if not math.isnan(row["optimum"]):
                 self.optima.setdefault(cell.problem, row["optimum"])
@@ -268,6 +275,7 @@ class Runner:
                 "repeat": repeat,
                 "threads": cell.threads,
                 "workers": cell.cluster,
+                "blocks": cell.blocks or cell.cluster,
                 "time_limit": cell.time_limit,
                 "max_iter": cell.max_iter,
                 "commit": self.system["commit"],
@@ -275,7 +283,8 @@ class Runner:
             }
         )
         store.write(self.out, row)
-        self.done += 1
+        with self.counting:
+            self.done += 1
         return row
 
     def _measured(self, cell: grid.Cell, worker: Any) -> dict[str, Any]:
@@ -297,6 +306,7 @@ class Runner:
             "bounds": cell.bounds,
             "kappa": cell.kappa,
             "cluster": cell.cluster,
+            "blocks": cell.blocks or cell.cluster,
         }
         # Certificates stand off the clock that the time limit reads: they may take as long again.
         limit = 2.0 * cell.time_limit + self.study.grace

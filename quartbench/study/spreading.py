@@ -25,16 +25,16 @@ class Spread:
         self.client: Any = None
         self.workers = 0
 
-    def over(self, problem: Problem, workers: int) -> Problem:
-        """Return a problem with its rows on so many workers, a block each."""
+    def over(self, problem: Problem, workers: int, blocks: int) -> Problem:
+        """Return a problem with its rows on so many workers, in so many blocks."""
         form = problem.form
         if not (isinstance(form, TermForm) and form.reads_terms and form.row_dtype.kind == "f"):
             raise ProblemError(f"cluster = {workers} needs real rows to spread, found {type(form).__name__}")
         self._start(workers)
         rows = form.term_rows(None)
-        bounds = form.rank * np.linspace(0, form.terms, workers + 1).astype(int)
-        blocks = [rows[start:stop] for start, stop in pairwise(bounds)]
-        return problem.on(DaskForm(blocks, self.client, form.rank))
+        bounds = form.rank * np.linspace(0, form.terms, blocks + 1).astype(int)
+        parts = [rows[start:stop] for start, stop in pairwise(bounds)]
+        return problem.on(DaskForm(parts, self.client, form.rank))
 
     def _start(self, workers: int) -> None:
         if workers == self.workers:

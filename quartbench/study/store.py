@@ -106,6 +106,7 @@ COLUMNS = tuple(
         ("rounds", "int64", "of rows on workers: how often the iterations waited for sums; set-up not counted"),
         ("bytes", "int64", "of rows on workers: what the iterations sent to blocks and got back; set-up not counted"),
         ("workers", "int64", "workers that the rows of the run were on; 0 where they were in its process"),
+        ("blocks", "int64", "blocks that these rows were in"),
         ("start_passes", "int64", "of a recovery: passes that made its start"),
         ("sweeps", "int64", "leverage sweeps that made the metric"),
         ("setup_seconds", "double", "time to make the metric and prepare the method; of a recovery, its start"),

@@ -112,7 +112,7 @@ class Bench:
     # The problem ------------------------------------------------------------------------------------------------------
 
     def _take(self, request: dict[str, Any]) -> None:
-        identity = (request["generator"], request["arguments"], request["seed"], request["cluster"])
+        identity = (request["generator"], request["arguments"], request["seed"], request["cluster"], request["blocks"])
         if identity == self.identity:
             return
         self.identity = None
@@ -130,7 +130,9 @@ class Bench:
             "coherence": float(arguments.get("gamma", math.nan)),
         }
         #: What methods are given: the same problem, its rows perhaps on workers; what checks them has them here.
-        self.given = self.spread.over(self.problem, request["cluster"]) if request["cluster"] else self.problem
+        self.given = self.problem
+        if request["cluster"]:
+            self.given = self.spread.over(self.problem, request["cluster"], request["blocks"])
         self.optimum: float | None = self.problem.optimum
         self.coherence: float | None = None
         self.bounds: dict[str, tuple[int, float]] = {}

@@ -38,6 +38,7 @@ def test_help_lists_the_commands_in_the_order_in_which_they_are_used():
         "compare",
         "merge",
         "report",
+        "scale",
         "gate",
         "history",
     ]

@@ -115,7 +115,7 @@ def test_the_seed_of_the_form_may_serve_again():
 def test_instances_that_know_their_solution_have_zero_gradient_there(name):
     problem = make(name, **SMALL[name])
     if problem.solution is None:
-        assert name in {"spectrum", "coherent", "blocks", "heavy_tailed", "sparse", "planted_partition"}
+        assert name in {"spectrum", "coherent", "blocks", "heavy_tailed", "scaled", "sparse", "planted_partition"}
         return
     assert np.abs(problem.gradient(problem.solution)).max() <= 1e-14 * np.abs(problem.c).max()
     np.testing.assert_allclose(problem.value(problem.solution), problem.optimum, rtol=1e-12)

@@ -57,8 +57,9 @@ def study(tmp_path_factory):
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster():
+    """Give two workers, which are started again where they are killed; the last test sends them home."""
     options = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "silence_logs": 50}
     with LocalCluster(n_workers=2, threads_per_worker=2, **options) as found:
         yield found
@@ -112,36 +113,31 @@ def test_a_run_is_made_again_where_its_worker_is_killed(cluster, tmp_path):
 def test_a_worker_has_one_run_at_a_time(cluster):
     with Client(cluster) as client:
         found = farm.Farm(client, 1, farm.described()[1])
-        stop = threading.Event()
-        addresses = {found.taken(stop)[0] for _ in range(2)}
+        addresses = {found.taken()[0] for _ in range(2)}
         assert addresses == set(found.addresses())
         waiting = threading.Timer(1.0, lambda: found.left(min(addresses)))
         waiting.start()
         began = time.monotonic()
-        assert found.taken(stop)[0] == min(addresses)
+        assert found.taken()[0] == min(addresses)
         assert time.monotonic() - began > 0.5
-        stop.set()
+        found.stopped.set()
         with pytest.raises(farm.LostError, match="stopped"):
-            found.taken(stop)
+            found.taken()
 
 
-def test_workers_with_other_packages_and_none_at_all_are_refused(cluster, monkeypatch):
+def test_a_study_that_is_stopped_lets_its_workers_go_on_without_it(cluster, tmp_path):
+    begun, solver = tmp_path / "begun", tmp_path / "slow.py"
+    solver.write_text(SLOW.format(begun=str(begun), seconds=5.0))
+    study = grid.with_flags(None, ["spectrum:m=60,n=5,sigma_min=0.5"], [f"{solver}:Slow"], ["identity"], repeats=1)
     with Client(cluster) as client:
-        facts = farm.described()[1]
-        other = farm.Farm(client, 1, facts | {"numpy": "0.1"})
-        with pytest.raises(ProblemError, match=r"has other packages than this process \(numpy 0.1 / "):
-            other.taken(threading.Event())
-        assert not other.busy
-        found = farm.Farm(client, 1, facts)
-        monkeypatch.setattr(farm, "ALONE", 1.0)
-        client.retire_workers(found.addresses(), close_workers=True)
-        deadline = time.monotonic() + 30.0
-        while found.addresses() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        with pytest.raises(farm.LostError, match="no worker for 1 s"):
-            found.taken(threading.Event())
-        with pytest.raises(ProblemError, match="the scheduler has no workers"):
-            farm.Farm(client, 1, facts)
+        made = farm.FarmedRunner(client, study, tmp_path / "out", 1)
+        timer = threading.Timer(4.0, made.farm.stopped.set)
+        timer.start()
+        began = time.monotonic()
+        with pytest.raises(farm.LostError, match="stopped"):
+            made.run()
+        assert time.monotonic() - began < 8.0
+    assert results(tmp_path / "out").empty
 
 
 def test_no_scheduler_is_a_clear_error(tmp_path):
@@ -149,3 +145,24 @@ def test_no_scheduler_is_a_clear_error(tmp_path):
     done = CliRunner().invoke(main, ["compare", *flags])
     assert done.exit_code != 0
     assert "no scheduler can be reached at 'nonsense://x'" in str(done.output) + str(done.exception)
+
+
+def test_workers_with_other_packages_and_none_at_all_are_refused(cluster, monkeypatch):
+    with Client(cluster) as client:
+        facts = farm.described()[1]
+        other = farm.Farm(client, 1, facts | {"numpy": "0.1"})
+        with pytest.raises(ProblemError, match=r"has other packages than this process \(numpy 0.1 / "):
+            other.taken()
+        assert not other.busy
+        with pytest.raises(ProblemError, match=r"threads must be at most \d+ on the worker"):
+            farm.Farm(client, 10_000, facts).taken()
+        found = farm.Farm(client, 1, facts)
+        monkeypatch.setattr(farm, "ALONE", 1.0)
+        client.retire_workers(found.addresses(), close_workers=True)
+        deadline = time.monotonic() + 30.0
+        while found.addresses() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        with pytest.raises(farm.LostError, match="no worker for 1 s"):
+            found.taken()
+        with pytest.raises(ProblemError, match="the scheduler has no workers"):
+            farm.Farm(client, 1, facts)

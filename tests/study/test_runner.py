@@ -316,7 +316,7 @@ def test_the_gap_of_a_liar_is_the_true_one(misbehaved):
 def request(**columns):
     """Return what the runner asks the worker for."""
     given = {"seed": 0, "optimum": None, "given": "{}", "metric": "auto", "rel_gap": 1e-10, "max_iter": 10_000}
-    return given | {"time_limit": 60.0, "bounds": False, "kappa": False} | columns
+    return given | {"time_limit": 60.0, "bounds": False, "kappa": False, "cluster": 0, "blocks": 0} | columns
 
 
 def test_a_gap_that_a_known_optimum_bears_out_is_no_lie():

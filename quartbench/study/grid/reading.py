@@ -151,10 +151,16 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
             given[name] = read_whole(table[name], f"{where}: {name}", 1)
     if "time_limit" in table:
         given["time_limit"] = read_positive(table["time_limit"], f"{where}: time_limit")
-    if "cluster" in table:
-        given["cluster"] = read_whole(table["cluster"], f"{where}: cluster", 0)
-        if given["cluster"] and True in kinds:
-            raise ProblemError(f"{where}: cluster = {given['cluster']} is for convex problems, found recoveries")
+    for name in ("cluster", "blocks"):
+        if name in table:
+            given[name] = read_whole(table[name], f"{where}: {name}", 0)
+    workers, blocks = given.get("cluster", 0), given.get("blocks", 0)
+    if workers and True in kinds:
+        raise ProblemError(f"{where}: cluster = {workers} is for convex problems, found recoveries")
+    if blocks and not 0 < workers <= blocks:
+        raise ProblemError(
+            f"{where}: blocks must be at least as many as workers, found {blocks} on cluster = {workers}"
+        )
     for name in ("bounds", "kappa"):
         if not isinstance(given.get(name, False), bool):
             raise ProblemError(f"{where}: {name} must be true or false, found {given[name]!r}")

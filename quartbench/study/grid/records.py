@@ -93,6 +93,7 @@ class Group:
     bounds: bool = False
     kappa: bool = False
     cluster: int = 0
+    blocks: int = 0
 
     @property
     def kind(self) -> Kind:
@@ -130,16 +131,18 @@ class Cell:
     bounds: bool
     kappa: bool = False
     cluster: int = 0
+    blocks: int = 0
 
     @property
-    def problem(self) -> tuple[str, str, int, int]:
+    def problem(self) -> tuple:
         """What the cells of one problem share."""
-        return self.instance.generator, self.instance.json, self.seed, self.cluster
+        return self.instance.generator, self.instance.json, self.seed, self.cluster, self.blocks
 
     @property
     def label(self) -> str:
         """The problem in words, with where its rows are."""
-        return self.instance.label + (f" on {self.cluster} workers" if self.cluster else "")
+        where = f" on {self.cluster} workers" if self.cluster else ""
+        return self.instance.label + where + (f" in {self.blocks} blocks" if self.blocks else "")
 
     @property
     def place(self) -> dict[str, Any]:
@@ -171,7 +174,7 @@ class Cell:
         if self.kappa:  # came later: the keys of runs without it stay what they were
             depends["kappa"] = True
         if self.cluster:
-            depends["cluster"] = self.cluster
+            depends |= {"cluster": self.cluster, "blocks": self.blocks}
         return digest(json.dumps(depends, sort_keys=True))
 
 
@@ -198,6 +201,7 @@ def cells(study: Study, threads: int) -> list[Cell]:
                 bounds=group.bounds,
                 kappa=group.kappa,
                 cluster=group.cluster,
+                blocks=group.blocks,
             )
             found.setdefault(cell.key(0), cell)
     order = {problem: number for number, problem in enumerate(dict.fromkeys(c.problem for c in found.values()))}

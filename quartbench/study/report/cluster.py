@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from quartbench.study import costs
+from quartbench.distributed.scaling import Shape, predict
+from quartbench.errors import ProblemError
+from quartbench.study import costs, modelling
 
 from .figures import Figure, Panel, Series, gap_panel
 
@@ -19,10 +21,14 @@ GROUPS = {
 UNITS = ("rounds", "bytes", "seconds")
 
 
-def figures(runs: pd.DataFrame, record: dict | None) -> list[Figure]:
-    """Return the figures of the section that the runs at hand can fill."""
+#: The problem that is predicted past this machine, and on how many workers.
+LARGE, WORKERS = (1e10, 1e4), (32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+
+def figures(runs: pd.DataFrame, record: dict | None, cores: int = 1) -> list[Figure]:
+    """Return the figures of the section that the runs at hand can fill, made on a machine with so many cores."""
     found = [traffic_figure(runs, group) for group in GROUPS]
-    return [figure for figure in (*found, sample_figure(record)) if figure is not None]
+    return [figure for figure in (*found, sample_figure(record), scale_figure(runs, cores)) if figure is not None]
 
 
 def traffic_figure(runs: pd.DataFrame, group: str) -> Figure | None:
@@ -83,3 +89,42 @@ def sample_figure(record: dict | None) -> Figure | None:
         "conditioning of ρ."
     )
     return Figure("samples", "How like the whole is a sample?", caption, panels)
+
+
+def scale_figure(runs: pd.DataFrame, cores: int) -> Figure | None:
+    """Return the model of ``quartbench scale`` fitted to these runs: against them, and past this machine."""
+    methods = modelling.measured(runs)
+    if not methods:
+        return None
+    try:
+        found, part = modelling.fit(runs, cores)
+    except ProblemError:  # too few runs
+        return None
+    against = [
+        Series(str(name), mine.solve_seconds.to_numpy(), mine.predicted.to_numpy(), "points")
+        for name, mine in part.groupby("method", sort=False)
+    ]
+    ends = np.array([part.solve_seconds.min(), part.solve_seconds.max()])
+    against.append(Series("as measured", ends, ends, "theory"))
+    past: dict[str, list[float]] = {name: [] for name in methods}
+    for workers in WORKERS:
+        for one in predict(Shape(*LARGE, workers), methods, found.rates):
+            past[one.method].append(one.seconds)
+    x = np.array(WORKERS, dtype=float)
+    panels = [
+        Panel("the runs of this study", "seconds measured", "seconds predicted", against),
+        Panel(
+            "10¹⁰×10⁴ rows, gap 10⁻⁶",
+            "workers",
+            "seconds predicted",
+            [Series(name, x, np.array(y), "curve") for name, y in past.items()],
+        ),
+    ]
+    caption = (
+        f"A model of latency, tasks, bytes, reads and operations, fitted to {len(part)} runs with rows on workers, the "
+        f"fastest of their repeats. Each predicted from the others, they are off by a factor of {found.usual:.2f} in "
+        f"the median and {found.worst:.2f} at most. Right: what it predicts past this machine, with the network that "
+        "was measured here, which is loopback, and the rounds of the runs above; 'quartbench scale' does so for any "
+        "size or network."
+    )
+    return Figure("scale", "Past this machine", caption, panels, part.key.tolist())

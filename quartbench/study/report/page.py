@@ -102,7 +102,7 @@ class Content:
         self.winners = tables.winners(self.runs)
         self.parts = applications.parts(runs)
         self.samples = cluster.sampled(runs.attrs.get("samples"))
-        self.spread = cluster.figures(self.runs, runs.attrs.get("samples"))
+        self.spread = cluster.figures(self.runs, runs.attrs.get("samples"), int(about["system"].get("cores") or 1))
         self.figures = [
             *figures(self.runs, kernels),
             *curve_figures(self.regressions),
