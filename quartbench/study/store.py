@@ -79,7 +79,11 @@ COLUMNS = tuple(
         ("threads", "int64", "threads of BLAS and of the kernels"),
         ("time_limit", "double", "seconds of set-up and iterations that the run was allowed"),
         ("max_iter", "int64", "iterations that the run was allowed"),
-        ("status", "string", "converged, max_iter, max_passes, time_limit, stopped, stalled, trivial, unbounded, failed, timeout"),
+        (
+            "status",
+            "string",
+            "converged, max_iter, max_passes, time_limit, stopped, stalled, trivial, unbounded, failed, timeout",
+        ),
         ("success", "bool", "whether the gap was reached, by the study's own certificate; of a recovery, the truth"),
         ("message", "string", "why the run ended"),
         ("error", "double", "of a recovery: up to a phase, of all distances, or the share of wrong labels; relative"),
