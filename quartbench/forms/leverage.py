@@ -4,7 +4,7 @@ Two facts give the bounds, for B(τ) = ΣτᵢBᵢ and any metric B with whitene
 
 - √ρ(x) ≥ ‖x‖²_{B(τ)}/‖τ‖₂ (Cauchy and Schwarz), so α is 1/‖τ‖₂ in the norm of B(τ) itself, and the smallest eigenvalue
   of B^{−½}B⁽⁰⁾B^{−½} in the others, as ‖τ⁽⁰⁾‖₂ = 1;
-- ρ(x) = Σ⟨x,B̃ᵢx⟩² ≤ Σλ_max(B̃ᵢ)⟨x,B̃ᵢx⟩ for ‖x‖ = 1, so β² is the largest eigenvalue of Σλ_max(B̃ᵢ)B̃ᵢ (ALGORITHMS §4).
+- ρ(x) = Σ⟨x,B̃ᵢx⟩² ≤ Σλ_max(B̃ᵢ)⟨x,B̃ᵢx⟩ for ‖x‖ = 1, so β² is the largest eigenvalue of Σλ_max(B̃ᵢ)B̃ᵢ.
   It is at most maxᵢ λ_max(B̃ᵢ)/τᵢ in the norm of B(τ), which is Prop. 5.3 with the spectral norm (errata 13 of the
   documentation).
 """

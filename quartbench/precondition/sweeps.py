@@ -150,6 +150,6 @@ def _traces(form: TermForm, metric: Metric, columns: int, rng: np.random.Generat
 
 
 def certificate(tau: np.ndarray, g: np.ndarray, n: float, p: float = 2.0) -> float:
-    """Return R = ‖τ‖_q maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1, with κ(B(τ)) ≤ R·n^{1/q} (Prop. 5.3; ALGORITHMS §4)."""
+    """Return R = ‖τ‖_q maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1, with κ(B(τ)) ≤ R·n^{1/q} (Prop. 5.3)."""
     q = p / (p - 1.0)
     return float(np.linalg.norm(tau, q) * np.exp((np.log(g / n) - (q - 1.0) * np.log(tau)).max() / q))

@@ -1,4 +1,4 @@
-"""Do the findings of the paper's §6 come out, at its sizes, and does an iteration cost what ALGORITHMS §2 says?"""
+"""Do the findings of the paper's §6 come out, at its sizes, and does an iteration cost one pass?"""
 
 import numpy as np
 import pytest
