@@ -137,7 +137,7 @@ class OverPower(common.Timed):
 class Methods(common.Timed):
     """Every method on 20000 × 50 rows of coherence 0.98, where B⁽⁰⁾ has κ = 140 and B* has 7.07."""
 
-    params = (["auto", "relaxed", "mm", "surrogate", "average"],)
+    params = (["auto", "relaxed", "mm", "surrogate", "average", "sampled"],)
     param_names = ("method",)
     timeout = 300
 

@@ -154,7 +154,7 @@ class SPAG(_Sampled):
     ---------
     f decreases monotonically. Where μ_m∇²ρ̃ ⪯ ∇²ρ ⪯ L_m∇²ρ̃, eq. (spag), steps with L ≥ L_m and without momentum
     reduce f − f* by 1 − μ_m/L_m each (Lu, Freund & Nesterov); with a sample of k = O(n) even terms L_m/μ_m is O(1),
-    whatever the conditioning of ρ. It holds for ρ, not for a difference F = ρ − φ (ERRATA 16).
+    whatever the conditioning of ρ. It holds for ρ, not for a difference F = ρ − φ (errata 16 of the documentation).
 
     Reference
     ---------

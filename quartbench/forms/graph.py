@@ -384,9 +384,8 @@ class GraphForm(TermForm):
             return (1.0 + MARGIN) * top(above / root / root[:, None])
         return (1.0 + MARGIN) * float(eigvalsh(above, metric.vertex_matrix())[-1])
 
-    def smallest(self, metric):
-        """Return the least of ⟨x,L⁽⁰⁾x⟩/⟨x,Dx⟩ over centred x: 1/λ_max(D^{½}L⁺D^{½})."""
-        base = self.weighted(self.uniform_weights())
+    def smallest(self, metric, base):
+        """Return the least of ⟨x,L(τ)x⟩/⟨x,Dx⟩ over centred x, over ‖τ‖₂: 1/λ_max(D^{½}L⁺D^{½})."""
         root = np.sqrt(metric.diagonal[:: self.coordinates])
         if self.points <= DENSE_VERTICES:
             found = top(root[:, None] * base.solver.solve(np.eye(self.points) - 1.0 / self.points) * root)
@@ -399,7 +398,7 @@ class GraphForm(TermForm):
             operator = LinearOperator((self.points, self.points), matvec=product, dtype=np.float64)
             start = np.random.default_rng(0).standard_normal(self.points)
             found = float(eigsh(operator, k=1, which="LA", v0=start, return_eigenvectors=False)[0])
-        return (1.0 - MARGIN - base.rounding) / found
+        return (1.0 - MARGIN - base.rounding) / (found * float(np.linalg.norm(base.tau)))
 
     def bounds(self, metric):
         """Return α and β on the centred subspace, in the norm of a Laplacian or of a diagonal metric; None for others.
@@ -418,7 +417,8 @@ class GraphForm(TermForm):
         sharper = self.largest(sizes, metric)
         if sharper is not None:
             beta_square = min(beta_square, sharper)
-        return Bounds(self.smallest(metric), float(np.sqrt(beta_square)))
+        alpha = self.smallest(metric, self.weighted(self.uniform_weights()))
+        return Bounds(alpha, float(np.sqrt(beta_square)))
 
     # Others -----------------------------------------------------------------------------------------------------------
 

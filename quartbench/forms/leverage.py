@@ -4,7 +4,7 @@ Two facts give the bounds, for B(τ) = ΣτᵢBᵢ and any metric B with whitene
 
 - √ρ(x) ≥ ‖x‖²_{B(τ)}/‖τ‖₂ (Cauchy and Schwarz), so α is 1/‖τ‖₂ in the norm of B(τ) itself, and the smallest eigenvalue
   of B^{−½}B⁽⁰⁾B^{−½} in the others, as ‖τ⁽⁰⁾‖₂ = 1;
-- ρ(x) = Σ⟨x,B̃ᵢx⟩² ≤ Σλ_max(B̃ᵢ)⟨x,B̃ᵢx⟩ for ‖x‖ = 1, so β² is the largest eigenvalue of Σλ_max(B̃ᵢ)B̃ᵢ (ALGORITHMS §4).
+- ρ(x) = Σ⟨x,B̃ᵢx⟩² ≤ Σλ_max(B̃ᵢ)⟨x,B̃ᵢx⟩ for ‖x‖ = 1, so β² is the largest eigenvalue of Σλ_max(B̃ᵢ)B̃ᵢ.
   It is at most maxᵢ λ_max(B̃ᵢ)/τᵢ in the norm of B(τ), which is Prop. 5.3 with the spectral norm (errata 13 of the
   documentation).
 """
@@ -76,7 +76,7 @@ def bounds(form: TermForm, metric: Metric) -> Bounds | None:
     if metric.diagonal is None:
         return None
     sharp = form.largest(form.spectral_norms(metric), metric)
-    return Bounds(form.smallest(metric), float(np.sqrt(sharp)))
+    return Bounds(form.smallest(metric, form.weighted(form.uniform_weights())), float(np.sqrt(sharp)))
 
 
 def weighted_bounds(form: TermForm, metric: Metric, known: np.ndarray | None = None) -> Bounds:
@@ -121,16 +121,16 @@ def _whitened_gram(form: TermForm, weights: np.ndarray, metric: Metric) -> np.nd
     return gram
 
 
-def smallest(form: TermForm, metric: Metric) -> float:
-    """Return λ_min of D^{−½}B⁽⁰⁾D^{−½}, moved to the safe side.
+def smallest(form: TermForm, metric: Metric, base: Metric) -> float:
+    """Return λ_min of D^{−½}B(τ)D^{−½}/‖τ‖₂, moved to the safe side: a bound on α for every B(τ), the ``base``.
 
-    It is one over the square of ‖F⁻¹D^{½}‖, where B⁽⁰⁾ = FFᴴ is factored with its columns scaled: it keeps its digits
-    where an eigenvalue of B⁽⁰⁾ itself would lose them.
+    It is one over the square of ‖F⁻¹D^{½}‖, where B(τ) = FFᴴ is factored with its columns scaled: it keeps its digits
+    where an eigenvalue of B(τ) itself would lose them.
     """
-    base = form.weighted(form.uniform_weights())
     root = np.sqrt(metric.diagonal[:: form.dim // form.columns])
     inverse = base.half_solve(np.diag(root))
-    return (1.0 - MARGIN - base.rounding) / float(np.linalg.norm(inverse, 2)) ** 2
+    found = (1.0 - MARGIN - base.rounding) / float(np.linalg.norm(inverse, 2)) ** 2
+    return found / float(np.linalg.norm(base.tau))
 
 
 def top(matrix: np.ndarray) -> float:

@@ -514,9 +514,9 @@ class TermForm(Form):
         """Return a bound on max ⟨x,B(w)x⟩/⟨x,Bx⟩ that is tight to rounding; None where that is too dear."""
         return leverage.largest(self, weights, metric)
 
-    def smallest(self, metric: Metric) -> float:
-        """Return a bound on min ⟨x,B⁽⁰⁾x⟩/⟨x,Dx⟩ for a diagonal metric D, tight to rounding."""
-        return leverage.smallest(self, metric)
+    def smallest(self, metric: Metric, base: Metric) -> float:
+        """Return a bound on min ⟨x,B(τ)x⟩/⟨x,Dx⟩ over ‖τ‖₂ for a diagonal metric D and a ``base`` B(τ): one on α."""
+        return leverage.smallest(self, metric, base)
 
     # Certificates -----------------------------------------------------------------------------------------------------
 

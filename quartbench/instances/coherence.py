@@ -1,4 +1,4 @@
-"""Rows with prescribed leverage scores and singular values, both exact (paper §6.2, ALGORITHMS §6).
+"""Rows with prescribed leverage scores and singular values, both exact (paper §6.2).
 
 Two constructions: Givens rotations (few distinct directions) and scaled Gaussian rows (all directions distinct).
 """
@@ -154,7 +154,7 @@ def _logit(scores: np.ndarray) -> np.ndarray:
     """Return ln(ℓ/(1−ℓ)).
 
     A row scaled by e^{u/2} has leverage logistic(u + const) as long as the others stay, so u + logit(ℓ) − logit(σ) is
-    right at once for a single peak. ALGORITHMS §6 has logarithms, which need 1/(1−γ) sweeps as γ → 1.
+    right at once for a single peak. Ratios of logarithms would need 1/(1−γ) sweeps as γ → 1.
     """
     inside = np.minimum(scores, 1.0 - NEAREST_TO_ONE)
     return np.log(inside) - np.log1p(-inside)

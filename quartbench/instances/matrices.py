@@ -179,11 +179,14 @@ def sparse(m: int, n: int, density: float, seed: int = 0) -> Problem:
     return Problem(StackedForm(rows), unit(rng, n), origin=record)
 
 
-def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: int = 0) -> Problem:
+def orthant(
+    m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, df: float | None = None, seed: int = 0
+) -> Problem:
     """A problem on the nonnegative orthant whose solution is known and lies on its boundary.
 
-    The rows are those of :func:`spectrum`. x* has a share ``active`` of zeros and c = ∇ρ(x*) − slack, the slack being
-    positive on those zeros: the multipliers are strictly positive, so the free minimiser leaves the orthant.
+    The rows are those of :func:`spectrum`, or have Student t entries where ``df`` is given. x* has a share ``active``
+    of zeros and c = ∇ρ(x*) − slack, the slack being positive on those zeros: the multipliers are strictly positive, so
+    the free minimiser leaves the orthant.
 
     Parameters
     ----------
@@ -193,6 +196,8 @@ def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: i
         Lower end of the singular values, in (0, 1].
     active : float
         Share of the constraints that are active at x*, in (0, 1]; at least one is active and at least one is not.
+    df : float, optional
+        Degrees of freedom of independent entries, which have no ``sigma_min``, at least 0.5.
     seed : int
         Seed of the rows and of x*.
 
@@ -207,8 +212,13 @@ def orthant(m: int, n: int, sigma_min: float = 0.1, active: float = 0.5, seed: i
     sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
     active = number("active", active, 0.0, 1.0, open_low=True)
     rng = generator(seed)
-    rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
-    record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, seed=int(seed))
+    if df is None:
+        rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
+        record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, seed=int(seed))
+    else:
+        df = number("df", df, 0.5, 1e9)
+        rows = rng.standard_t(df, (m, n))
+        record = origin("orthant", m=m, n=n, active=active, df=df, seed=int(seed))
     return plant(StackedForm(rows), Orthant(), generator(seed, PLANT_STREAM), record, active=active)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from quartbench.errors import ProblemError, unknown_name, whole_number
 from quartbench.forms import Form, TermForm
 
-#: Sketches have this many columns for each unit of ln m (ALGORITHMS §4).
+#: Sketches have this many columns for each unit of ln m: a standard deviation of 8 % of a score at m = 20 000.
 COLUMNS_PER_LOG = 32
 
 #: How tight the upper bounds on resistances are that conjugate gradients give, relatively.

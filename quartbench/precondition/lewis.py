@@ -17,7 +17,7 @@ from quartbench.forms.leverage import weighted_bounds
 from quartbench.metrics import Metric
 
 from .leverage import require_terms, sketch_columns
-from .methods import METHODS, sketched, surrogate
+from .methods import METHODS, SAMPLED_COLUMNS, sampled, sketched, surrogate
 from .sweeps import Sweep, Sweeps
 
 
@@ -108,15 +108,18 @@ def lewis_weights(
         Any but one without terms.
     p : float
         The power, > 1; the quartic case is 2.
-    method : {"auto", "relaxed", "mm", "average", "fixed-point", "surrogate"}
-        See the function of that name in this module. "fixed-point" needs p < 2, "surrogate" p = 2.
+    method : {"auto", "relaxed", "mm", "average", "fixed-point", "surrogate", "sampled"}
+        See the function of that name in :mod:`quartbench.precondition.methods`. "fixed-point" needs p < 2, "surrogate"
+        p = 2. "sampled" takes sweeps of O(mrn) times some columns on B(τ) of 10n rows, drawn by leverage, and one exact
+        sweep at the end: κ ≤ 1.25√n or so, for many rows on many unknowns.
     eps : float
         The accuracy: certificates stop at R ≤ 1 + eps; the precision ε of Algorithm 3 for the last two.
     sketch : {None, "gaussian"} or int
         Sketch the leverage scores with 32 ln m (or so many) Gaussian columns, and certify exactly once at the end; for
-        "auto" and "relaxed". A sketch with n columns or more would only add noise, so then the sweeps are exact. It
-        saves the triangular solve but not the Gram matrix, and exact sweeps are few: it pays where there is no factor.
-        A large graph that cannot be factored is sketched by "auto" without being asked.
+        "auto" and "relaxed", and for "sampled", which has 32 where nothing is said. A sketch with n columns or more
+        would only add noise, so then the sweeps are exact. It saves the triangular solve but, unless the terms are
+        sampled too, not the Gram matrix, and exact sweeps are few: it pays where there is no factor. A large graph that
+        cannot be factored is sketched by "auto" without being asked.
     omega : float
         The factor that "surrogate" gives away, > 1.
     max_sweeps : int
@@ -149,7 +152,9 @@ def lewis_weights(
     max_sweeps = whole_number(max_sweeps, "max_sweeps")
     columns = _columns(form, method, sketch)
     sweeps = Sweeps(form, float(p), float(eps), max_sweeps)
-    if columns is not None:
+    if method == "sampled":
+        found = sampled(sweeps, columns, np.random.default_rng(seed))
+    elif columns is not None:
         found = sketched(sweeps, columns, np.random.default_rng(seed))
     elif method == "surrogate":
         found = surrogate(sweeps, omega)
@@ -160,6 +165,8 @@ def lewis_weights(
 
 def _columns(form: TermForm, method: str, sketch: str | int | None) -> int | None:
     """Return the columns of the sketch; None where sweeps are exact."""
+    if method == "sampled":
+        return SAMPLED_COLUMNS if sketch is None else sketch_columns(form, sketch)
     if sketch is None and not (method == "auto" and form.sketches()):
         return None
     if method not in ("auto", "relaxed"):

@@ -6,6 +6,7 @@
 | uniform | B⁽⁰⁾ = m^{−½}ΣBᵢ | one factor |
 | lewis | B* = B(τ*) | a few sweeps |
 | diagonal | diag(B⁽⁰⁾) | one pass; for cones that need a diagonal metric |
+| diagonal-best | the diagonal with the least κ | some dozen Gram matrices; for the same cones |
 | sampled | B⁽⁰⁾ of a sample of the terms | one factor of the sample; uniform where there are too few terms for one |
 """
 
@@ -24,6 +25,7 @@ from quartbench.forms.leverage import weighted_bounds
 from quartbench.metrics import Bounds, Diagonal, Identity, Metric
 from quartbench.runtime.stopwatch import Stopwatch
 
+from .diagonals import best_diagonal
 from .leverage import require_terms
 from .lewis import lewis_weights
 
@@ -35,9 +37,9 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     ----------
     form : Form
         On one without terms, as ``GramForm`` is, every name gives the Euclidean metric.
-    name : {"identity", "uniform", "lewis", "diagonal", "sampled"}
+    name : {"identity", "uniform", "lewis", "diagonal", "diagonal-best", "sampled"}
     **options
-        For "uniform": ``precision="single"``, which halves the time of the factor. For "lewis":
+        For "uniform": ``precision="single"``, which halves the time of the factor. For "lewis" and "diagonal-best":
         those of :func:`lewis_weights` (``method``, ``eps``, ``sketch``, …).
 
     Examples
@@ -48,10 +50,10 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     """
     if name not in METRICS:
         raise unknown_name("metric", name, METRICS)
-    if options and name != "lewis" and not (name == "uniform" and set(options) == {"precision"}):
+    if options and name not in ("lewis", "diagonal-best") and not (name == "uniform" and set(options) == {"precision"}):
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
-        raise ProblemError(f"metric 'lewis' is for p = 2, found p={options['p']!r}; lewis_weights computes others")
+        raise ProblemError(f"metric {name!r} is for p = 2, found p={options['p']!r}; lewis_weights computes others")
     with Stopwatch() as watch:
         made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
     return made.declared(name=name, setup_seconds=watch.seconds)
@@ -88,6 +90,11 @@ def _diagonal(form: TermForm) -> Metric:
     return Diagonal(form.gram_diagonal() * form.terms**-0.5).declared(bounds=form.bounds)
 
 
+def _diagonal_best(form: TermForm, **options: Any) -> Metric:
+    """The diagonal with the least certified κ that is found: some dozen Gram matrices, for the same cones."""
+    return best_diagonal(form, **options)
+
+
 def _sampled(form: TermForm) -> Metric:
     """B⁽⁰⁾ of a sample of the terms, for many of them; uniform where few terms leave no sample."""
     made = form.sampled(-np.inf)
@@ -99,6 +106,7 @@ METRICS: dict[str, Callable[..., Metric]] = {
     "uniform": _uniform,
     "lewis": _lewis,
     "diagonal": _diagonal,
+    "diagonal-best": _diagonal_best,
     "sampled": _sampled,
 }
 

@@ -12,11 +12,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from quartbench.forms import TermForm
-from quartbench.metrics import Metric
+from quartbench.forms import StackedForm, TermForm
+from quartbench.metrics import Cholesky, Metric
 
 #: Sweeps without a better certificate after which rounding is taken to allow none.
 PATIENCE = 30
+
+#: The share of the diagonal of ΣBᵢ that a sample's Gram matrix gets: unseen directions then have very large leverage.
+RIDGE = 1e-6
+
+#: The least that an estimate of a trace may be: logarithms are taken.
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,7 @@ class Sweeps:
         self.live = np.setdiff1d(np.arange(self.form.terms), self.form.zero_terms(), assume_unique=True)
         self.m = self.live.size
         self.start = self.uniform(self.p)
+        self._diagonal: np.ndarray | None = None
         self._clock = time.perf_counter()
 
     def __call__(self, tau: np.ndarray, step: str) -> Sweep:
@@ -72,6 +79,34 @@ class Sweeps:
         g = self.form.sketched_traces(self.form.weighted(self.of_all(tau)), columns, rng)
         self._record("sketch", np.nan)
         return self._of_live(g)
+
+    def sampled(
+        self, tau: np.ndarray, drawn: tuple[np.ndarray, np.ndarray], columns: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return estimates of the traces at τ in B of some terms, drawn with probabilities. One sweep, uncertified."""
+        picked, chances = drawn
+        metric = self._of_sample(picked, tau[picked] / chances)
+        self._record("sample", np.nan)
+        return np.maximum(self._of_live(_traces(self.form, metric, columns, rng)), TINY)
+
+    def rated(
+        self, terms: np.ndarray, kept: np.ndarray, weights: np.ndarray, columns: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Return estimates of the leverage of some terms with respect to others, at most the rank."""
+        metric = self._of_sample(kept, weights)
+        part = StackedForm(self.form.term_rows(self.live[terms]), self.form.rank)
+        g = self.form.scale**2 * _traces(part, metric, columns, rng)
+        return np.clip(g, TINY, self.rank)
+
+    def _of_sample(self, picked: np.ndarray, weights: np.ndarray) -> Metric:
+        """Return B of some terms with weights; a direction that they do not see has a little of all."""
+        rows = self.form.term_rows(self.live[picked])
+        part = StackedForm(rows, self.form.rank).scaled(self.form.scale)
+        gram = part.weighted_gram(weights)
+        if self._diagonal is None:
+            self._diagonal = self.form.gram_diagonal()
+        gram[np.diag_indices_from(gram)] += RIDGE * (weights.sum() / self.m) * self._diagonal
+        return Cholesky(gram)
 
     def uniform(self, p: float) -> np.ndarray:
         """Return equal weights with ‖τ‖_q = 1 for the terms that are not zero."""
@@ -109,7 +144,12 @@ class Sweeps:
         return (self.p - 1.0) * np.log(point.g / self.n) - np.log(point.tau)
 
 
+def _traces(form: TermForm, metric: Metric, columns: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the traces, sketched; exact where a sketch has as many columns as there are unknowns."""
+    return form.traces(metric) if columns >= form.columns else form.sketched_traces(metric, columns, rng)
+
+
 def certificate(tau: np.ndarray, g: np.ndarray, n: float, p: float = 2.0) -> float:
-    """Return R = ‖τ‖_q maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1, with κ(B(τ)) ≤ R·n^{1/q} (Prop. 5.3; ALGORITHMS §4)."""
+    """Return R = ‖τ‖_q maxᵢ (gᵢ/(nτᵢ^{q−1}))^{1/q} ≥ 1, with κ(B(τ)) ≤ R·n^{1/q} (Prop. 5.3)."""
     q = p / (p - 1.0)
     return float(np.linalg.norm(tau, q) * np.exp((np.log(g / n) - (q - 1.0) * np.log(tau)).max() / q))

@@ -141,7 +141,7 @@ def test_auto_falls_back_to_relaxed_steps_and_still_converges(monkeypatch):
 
 
 def test_the_undamped_map_may_cycle_where_auto_does_not():
-    """ALGORITHMS §4: two terms on one line, leverage 1 together, make T a reflection."""
+    """Two terms on one line, leverage 1 together, make T a reflection."""
     form = StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 3.0]]))
     tau = np.array([0.9, 0.3, 0.3])
     twice = tau
@@ -172,7 +172,7 @@ def test_an_accuracy_beyond_rounding_ends_all_the_same():
 
 
 def test_auto_beats_the_surrogate_on_coherent_rows():
-    """ALGORITHMS §4: 20 sweeps and κ ≤ 9.35 through p' < 2, a few sweeps and √n directly. Time is an asv benchmark."""
+    """20 sweeps and κ ≤ 9.35 through p' < 2, a few sweeps and √n directly. Time is an asv benchmark."""
     form = coherent(20000, 50, 0.98).form
     direct, through = lewis_weights(form, eps=0.05), lewis_weights(form, method="surrogate", omega=1.5)
     assert direct.kappa_bound < through.kappa_bound

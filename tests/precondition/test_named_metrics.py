@@ -39,8 +39,8 @@ def test_a_metric_carries_its_name_bounds_and_cost(form, name):
     assert 0 < made.bounds.alpha <= made.bounds.beta
     assert made.bounds is made.bounds
     assert made.setup_seconds >= 0
-    assert (made.sweeps > 0) == (name == "lewis" and not isinstance(form, GramForm))
-    assert (made.tau is None) == (name in ("identity", "diagonal") or isinstance(form, GramForm))
+    assert (made.sweeps > 0) == (name in ("lewis", "diagonal-best") and not isinstance(form, GramForm))
+    assert (made.tau is None) == (name in ("identity", "diagonal", "diagonal-best") or isinstance(form, GramForm))
 
 
 @pytest.mark.parametrize("name", METRICS)

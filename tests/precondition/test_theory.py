@@ -149,7 +149,7 @@ def test_mm_lowers_the_potential_at_unit_norm(data, p):
 
 @given(st.data(), st.sampled_from([1.5, 2.0, 3.0]))
 def test_the_linearised_map_is_row_stochastic_with_spectrum_in_the_unit_interval(data, p):
-    """ALGORITHMS §4, the ground of all damping: u ↦ ln g(e^u) has the Jacobian −P."""
+    """The ground of all damping: u ↦ ln g(e^u) has the Jacobian −P."""
     form = data.draw(stacked_forms(most=12, spreads=(0.0,)))
     tau = data.draw(weights_for(form, spread=0.5))
     u, step = np.log(tau), 1e-4

@@ -1,4 +1,4 @@
-"""Do the findings of the paper's §6 come out, at its sizes or half of them, and what does an iteration cost?"""
+"""Do the findings of the paper's §6 come out, at its sizes or half of them, and does an iteration cost one pass?"""
 
 import numpy as np
 import pytest

@@ -53,3 +53,27 @@ def test_a_study_asks_for_the_record(tmp_path):
     path.write_text('weights = 1\n[[group]]\nname = "a"\ninstances = ["ring:points=20"]\nsolvers = ["homgd"]\n')
     with pytest.raises(ProblemError, match="weights must be true or false"):
         grid.read_study(str(path))
+
+
+def test_rays_are_those_of_the_problem_itself():
+    form = instances.coherent(60, 5, gamma=0.5, kind="generic", seed=0).form
+    rows = weights.rays(form)
+    assert {row["cone"] for row in rows} == {"free", "orthant"}
+    for row in rows:
+        assert row["gap"] == pytest.approx(row["equality"], rel=1e-6, abs=1e-13)
+        assert 0.0 < row["gap"] <= row["printed"]
+    assert max(row["gap"] for row in rows) > 0.01
+
+
+def test_surrogates_are_counted_where_there_is_a_power():
+    form = instances.coherent(200, 20, gamma=0.5, kind="generic", seed=0).form
+    rows = weights.surrogates(form)
+    assert [row["omega"] for row in rows] == [1.1, 1.25, 1.5, 2.0, 3.0]
+    assert [row["iterations"] for row in rows] == sorted((row["iterations"] for row in rows), reverse=True)
+    # 2 − p' by the power itself: p' = 2ln(m/n)/(ln(m/n) + 2ln ω).
+    for row in rows:
+        power = 2.0 * np.log(10.0) / (np.log(10.0) + 2.0 * np.log(row["omega"]))
+        allowed = 1.0 + np.log(np.log(200.0) / ((2.0 - power) * weights.EPS)) / (2.0 - power)
+        assert row["allowed"] == pytest.approx(allowed)
+    short = instances.coherent(50, 20, gamma=0.9, kind="generic", seed=0).form
+    assert [row["omega"] for row in weights.surrogates(short)] == [1.1, 1.25, 1.5]

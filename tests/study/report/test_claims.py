@@ -397,3 +397,102 @@ def test_algorithm_3_is_held_against_its_stopping_rule(rows, verdict):
 def test_every_power_has_its_norm(shares, verdict):
     rows = [ended("auto", share, p=p) for p, share in zip((1.5, 3.0), shares, strict=True)]
     assert with_weights("powers", powers=rows).verdict == verdict
+
+
+def surrogate(omega, iterations=8, share=1.0, allowed=10.0):
+    return {"instance": "a", "omega": omega, "iterations": iterations, "share": share, "allowed": allowed}
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([surrogate(1.1), surrogate(2.0, share=1.9)], HOLDS),
+        ([surrogate(1.1), surrogate(2.0, iterations=11)], ONLY),
+        ([surrogate(1.1, share=1.2), surrogate(2.0, iterations=11)], FAILS),
+    ],
+)
+def test_the_surrogate_is_held_against_the_count_of_its_factor(rows, verdict):
+    found = with_weights("omega", omegas=rows)
+    assert found.verdict == verdict
+    assert len(found.cases) == 2
+
+
+def ray(gap, equality=None, printed=None, cone="free"):
+    return {
+        "instance": "a",
+        "cone": cone,
+        "far": 0.1,
+        "gap": gap,
+        "equality": equality or gap,
+        "printed": printed or 1.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict"),
+    [
+        ([ray(0.1), ray(1e-9, 1e-9 + 5e-14)], HOLDS),
+        ([ray(0.1), ray(0.1, 0.1001, cone="orthant")], ONLY),
+        ([ray(0.1, 0.0999)], FAILS),
+        ([ray(0.1, printed=0.09)], FAILS),
+    ],
+)
+def test_gaps_are_held_against_the_equality_of_the_proposition_and_its_bound(rows, verdict):
+    assert with_weights("homogenised-gap", homogenised=rows).verdict == verdict
+
+
+# Claims of several cases, of which some hold --------------------------------------------------------------------------
+
+
+def test_gd_and_homgd_may_be_similar_on_one_figure_alone():
+    easy = {"group": "figure-1a", "settings": {"step": "armijo"}}
+    rows = falls(100, method="gd", **easy), falls(100, **easy), falls(300, method="gd", **HARD), falls(100, **HARD)
+    found = decide("gd-homgd", *rows)
+    assert (found.verdict, found.condition) == (ONLY, "for well-conditioned rows (1a)")
+
+
+def test_metrics_may_pay_on_some_instances_alone():
+    def rows(group, instance, **costs):
+        settings = {"step": "armijo"}
+        return [falls(costs[name], metric=name, group=group, instance=instance, settings=settings) for name in costs]
+
+    found = decide(
+        "preconditioning",
+        *rows("figure-2a", "a", identity=300, uniform=100, lewis=100),
+        *rows("figure-2b", "b", identity=300, uniform=300, lewis=100),
+    )
+    assert found.verdict == ONLY
+    assert "uniform on b" in found.condition
+    found = decide(
+        "coherence",
+        *rows("figure-2a", "a", uniform=100, lewis=100),
+        *rows("figure-2b", "b", uniform=300, lewis=100),
+        *rows("figure-2b", "c", uniform=100, lewis=100),
+    )
+    assert found.verdict == ONLY
+    assert "b with" in found.condition or "c with" in found.condition
+
+
+@pytest.mark.parametrize(
+    ("name", "group", "quantity"),
+    [("kappa-iterations", "scaling-kappa", "kappa_bound"), ("gamma-iterations", "scaling-coherence", "coherence")],
+)
+def test_iterations_may_grow_too_fast_for_one_method_alone(name, group, quantity):
+    metric = "identity" if quantity == "kappa_bound" else "uniform"
+    rows = [
+        falls(round(400 * k**power), group=group, method=method, metric=metric, instance=str(k), **{quantity: float(k)})
+        for k in (16, 64, 256, 1024)
+        for method, power in (("homgd", 0.4), ("accel-homgd", 0.9))
+    ]
+    assert decide(name, *rows).verdict == ONLY
+
+
+@pytest.mark.parametrize(("in_m", "in_n", "verdict"), [(1.0, 2.0, HOLDS), (1.0, 2.5, ONLY), (1.4, 2.5, FAILS)])
+def test_the_time_of_weights_is_held_against_its_order(in_m, in_n, verdict):
+    def rows(axis, power):
+        for k in (100, 400, 1600, 6400):
+            columns = {"m": 6400, "n": 10} | {axis: k}
+            seconds = 1e-6 * float(k) ** power
+            yield run(group=f"scaling-{axis}", metric="lewis", instance=f"{axis} {k}", setup_seconds=seconds, **columns)
+
+    assert decide("complexity", *rows("m", in_m), *rows("n", in_n)).verdict == verdict
