@@ -119,7 +119,9 @@ def dense_rows(form):
     """Return the stacked rows Uᵢᵀ of a form on flat points, formed without asking it."""
     if isinstance(form, GraphForm):
         rows = plain.edge_rows(form.points, form.coordinates, form.edges)
-        return np.repeat(form.weights**0.25, form.rank)[:, None] * rows if isinstance(form, WeightedGraphForm) else rows
+        if isinstance(form, WeightedGraphForm):
+            rows = np.repeat(np.sqrt(np.sqrt(form.weights)), form.rank)[:, None] * rows
+        return rows
     if isinstance(form, ComplexForm):
         return plain.embedding(form.rows)
     if isinstance(form, OperatorForm):
