@@ -57,6 +57,11 @@ def study_progress(console: Console) -> Progress:
     )
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """Return a number of things in words."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def plain_table(**options: Any) -> Table:
     """Return a table without lines or headings: a name and what is to say of it in each row."""
     return Table(box=None, show_header=False, pad_edge=False, **options)

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from .display import fact_table, json_text, time_words
+from .display import counted, fact_table, json_text, time_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -172,7 +172,8 @@ def _table(problem: Problem, record: dict[str, Any], x: np.ndarray) -> Table:
         "f(x)": f"{record['fun']:.12g}",
         "certified": f"f* ≥ {record['lower_bound']:.12g}, relative gap {record['gap']:.2e}",
         "x": _shown(x),
-        "work": f"{record['nit']} iterations, {record['passes']} passes" + _traffic(record),
+        "work": f"{counted(record['nit'], 'iteration', 'iterations')}, {counted(record['passes'], 'pass', 'passes')}"
+        + _traffic(record),
         "time": f"set-up {time_words(record['setup_time'])}, solve {time_words(record['solve_time'])}",
     }
     return fact_table(facts.items())

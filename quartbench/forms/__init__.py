@@ -13,6 +13,7 @@ from .plain import PlainForm
 from .sparse import SparseForm
 from .stacked import StackedForm
 from .terms import TermForm
+from .weighted_graph import WeightedGraphForm
 
 __all__ = [
     "FORMS",
@@ -29,6 +30,7 @@ __all__ = [
     "SparseForm",
     "StackedForm",
     "TermForm",
+    "WeightedGraphForm",
     "form_of",
     "register_form",
 ]

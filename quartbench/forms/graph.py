@@ -72,12 +72,14 @@ class GraphForm(TermForm):
         The number d of coordinates of a vertex (``form.dim`` is N·d, as for every form).
     edges : integer array of shape (m, 2)
         Each edge once, in either order. Kept as ``form.edges`` with i < j in lexicographic order.
+    weights : array of shape (m,), optional
+        Positive, one for each edge as given: ρ(X) = Σ wᵢⱼ‖xᵢ − xⱼ‖⁴. What is proved is proved of the fourth roots of
+        the weights as they are rounded.
 
     Notes
     -----
-    Edges weigh alike here. With weights the terms are rows, ``quartbench.regression.edge_rows``, of which one point is
-    held at 0. Points that are fixed make lengths that are not homogeneous in the others, which is ℓ4 regression:
-    ``quartbench.regression.placement``.
+    Points that are fixed (anchors) make ρ inhomogeneous in the others, so that they are no part of a form. Placing
+    points between anchors is ℓ4 regression, certified too: :func:`quartbench.regression.placement`.
 
     Examples
     --------
@@ -86,6 +88,10 @@ class GraphForm(TermForm):
     4.0
     >>> square.cone.name
     'centred'
+    >>> stiff = qb.GraphForm(3, 1, [[0, 1], [1, 2]], weights=[16.0, 1.0])
+    >>> result = qb.solve(qb.Problem(stiff, np.array([[1.0], [0.0], [-1.0]])))
+    >>> (-np.diff(result.x, axis=0).ravel()).round(4)  # pulled alike, the edge of weight 16 is 16^(1/3) times as short
+    array([0.25, 0.63])
     """
 
     cone = Centred()
@@ -98,7 +104,15 @@ class GraphForm(TermForm):
     blind = True
     bare_metric = "diagonal"
 
-    def __init__(self, points: int, dim: int, edges: Any) -> None:
+    def __new__(cls, points: Any = None, dim: Any = None, edges: Any = None, weights: Any = None) -> GraphForm:
+        """Return a form of edges that weigh alike, or of weighted ones."""
+        if cls is GraphForm and weights is not None:
+            from .weighted_graph import WeightedGraphForm
+
+            cls = WeightedGraphForm
+        return object.__new__(cls)
+
+    def __init__(self, points: int, dim: int, edges: Any, weights: None = None) -> None:
         super().__init__()
         self.points, self.coordinates = whole_number(points, "points", 2), whole_number(dim, "dim")
         self.edges = simple_edges(edges, self.points)
@@ -270,8 +284,12 @@ class GraphForm(TermForm):
 
     def laplacian(self, tau: np.ndarray | None = None) -> sp.csr_matrix:
         """Return the N × N weighted Laplacian Σ τᵢⱼ(eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ (all ones without ``tau``)."""
-        weights = self.scale**2 * (np.ones(self.terms) if tau is None else np.asarray(tau, dtype=np.float64))
+        weights = self._conductances(np.ones(self.terms) if tau is None else np.asarray(tau, dtype=np.float64))
         return laplacian(self.points, self.edges, weights)
+
+    def _conductances(self, tau: np.ndarray) -> np.ndarray:
+        """Return the weights of the edges in the Laplacian of B(τ)."""
+        return self.scale**2 * tau
 
     def dissection(self) -> Dissection | None:
         """Return the order in which Laplacians of this graph are factored (made once); None for small graphs."""
@@ -293,7 +311,7 @@ class GraphForm(TermForm):
     def weighted(self, tau, precision="double", accuracy=1e-6):
         """Return the metric L_τ ⊗ I, always in double precision."""
         tau = self.require_weights(tau)
-        return Laplacian(self.points, self.coordinates, self.edges, self.scale**2 * tau, self.dissection(), tau)
+        return Laplacian(self.points, self.coordinates, self.edges, self._conductances(tau), self.dissection(), tau)
 
     def dense_hessian(self, x, image):
         """Return Σ (eᵢ−eⱼ)(eᵢ−eⱼ)ᵀ ⊗ Wᵢⱼ, with its mean diagonal on translations. One pass."""
@@ -355,7 +373,7 @@ class GraphForm(TermForm):
 
     def sketched_traces(self, metric, columns, rng):
         """Return ‖Zᵀ(eᵢ − eⱼ)‖² for Z = L⁺Mᵀ√W G, M the differences along edges (Spielman and Srivastava)."""
-        conductance = self.scale * np.sqrt(metric.tau)
+        conductance = np.sqrt(self._conductances(metric.tau))
         total = np.zeros(self.terms)
         for start in range(0, columns, COLUMN_BLOCK):
             width = min(COLUMN_BLOCK, columns - start)
@@ -411,7 +429,7 @@ class GraphForm(TermForm):
         if metric.diagonal is None:
             return None
         diagonal, sizes = metric.diagonal[:: self.coordinates], self.traces(metric)
-        weights = np.repeat(self.scale**2 * sizes, 2)
+        weights = np.repeat(self._conductances(sizes), 2)
         degrees = np.bincount(self.edges.ravel(), weights, minlength=self.points) / diagonal
         beta_square = float((degrees[self.heads] + degrees[self.tails]).max())
         sharper = self.largest(sizes, metric)

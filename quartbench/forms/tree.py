@@ -1,7 +1,8 @@
 """N(w) on a graph, without a factor: what is left is sent along the edges of a spanning tree, O(N).
 
-N(w) ≤ (Σ‖flow‖^{4/3})^{3/4}, where the flow out of a vertex is at most the sum of |w| + error over its subtree. The
-signed flow is a correction to the dual point; the absolute one closes.
+N(w) ≤ (Σ‖flow/s‖^{4/3})^{3/4} for edges with images s(xᵢ − xⱼ), s = 1 where they weigh alike, where the flow out of a
+vertex is at most the sum of |w| + error over its subtree. The signed flow is a correction to the dual point; the
+absolute one closes.
 """
 
 from __future__ import annotations
@@ -29,24 +30,38 @@ class Tree:
         The head of every edge.
     shape : tuple
         N × d.
+    lengths : array, optional
+        The s of every edge; ones if not given.
     """
 
     proved = True
     factored = False
     unit = None
 
-    def __init__(self, order: np.ndarray, parents: np.ndarray, edges: np.ndarray, heads: np.ndarray, shape) -> None:
+    def __init__(
+        self,
+        order: np.ndarray,
+        parents: np.ndarray,
+        edges: np.ndarray,
+        heads: np.ndarray,
+        shape: tuple[int, int],
+        lengths: np.ndarray | None = None,
+    ) -> None:
         self.order, self.parents, self.shape, self.count = order, parents, shape, len(heads)
         self.children = order[1:]
         self.edges = edges[self.children]
         self.signs = np.where(heads[self.edges] == self.children, 1.0, -1.0)[:, None]
+        self.lengths = None if lengths is None else lengths[self.edges][:, None]
 
     def norm(self, w: Known) -> float:
         """Return a number that is at least N of every w within its bounds on the centred points."""
         loads = (np.abs(w.hi) + (np.abs(w.lo) + w.error)).reshape(self.shape) * (1.0 + 4.0 * U)
         # What is left at the root is a translation, which costs nothing: it is spread evenly over all vertices.
         loads = (loads + loads.sum(axis=0) / self.shape[0]) * (1.0 + (self.shape[0] + 4) * U)
-        flows = exact.subtree_sums(self.order, self.parents, loads)[self.children].reshape(-1)
+        flows = exact.subtree_sums(self.order, self.parents, loads)[self.children]
+        if self.lengths is not None:
+            flows = np.nextafter(flows / self.lengths, np.inf)
+        flows = flows.reshape(-1)
         power = exact.dual_power(np.ascontiguousarray(flows), np.zeros_like(flows), self.shape[1])
         root = math.sqrt(power)
         return finite(root * math.sqrt(root) * (1.0 + 8.0 * U))
@@ -56,11 +71,14 @@ class Tree:
         points = w.reshape(self.shape)
         flows = exact.subtree_sums(self.order, self.parents, points - points.mean(axis=0))
         out = np.zeros((self.count, self.shape[1]))
-        out[self.edges] = self.signs * flows[self.children]
+        carried = self.signs * flows[self.children]
+        out[self.edges] = carried if self.lengths is None else carried / self.lengths
         return out.reshape(-1)
 
 
-def spanning_tree(heads: np.ndarray, tails: np.ndarray, shape: tuple[int, int]) -> Tree:
+def spanning_tree(
+    heads: np.ndarray, tails: np.ndarray, shape: tuple[int, int], lengths: np.ndarray | None = None
+) -> Tree:
     """Return a breadth-first spanning tree of a connected graph."""
     points = shape[0]
     numbers = sp.coo_matrix((np.arange(1, heads.size + 1), (heads, tails)), shape=(points, points)).tocsr()
@@ -69,4 +87,4 @@ def spanning_tree(heads: np.ndarray, tails: np.ndarray, shape: tuple[int, int]) 
     parents = parents.astype(np.int64)
     parents[0] = 0
     edges = np.asarray(numbers[np.arange(points), parents]).ravel().astype(np.int64) - 1
-    return Tree(order.astype(np.int64), parents, edges, heads, shape)
+    return Tree(order.astype(np.int64), parents, edges, heads, shape, lengths)

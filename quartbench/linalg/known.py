@@ -33,6 +33,32 @@ class Known(NamedTuple):
         error = raised(np.ldexp(self.error, power), np.full_like(self.error, 3.0 * SMALLEST))
         return Known(np.ldexp(self.hi, power), np.ldexp(self.lo, power), error)
 
+    def times(self, factors: np.ndarray) -> Known:
+        """Return each of the numbers times a nonnegative factor: exact in the first parts, three roundings beside."""
+        product, slip = _product(self.hi, factors)
+        low = self.lo * factors
+        second = slip + low
+        hi = product + second
+        lo = (product - hi) + second  # product + second − hi, exactly (Dekker): |second| is at most a few u|product|
+        rounding = 4.0 * U * (np.abs(slip) + np.abs(low)) + 32.0 * SMALLEST
+        return Known(hi, lo, raised(np.nextafter(self.error * factors, np.inf), rounding))
+
+
+#: Splits a number into two of 26 bits (Veltkamp).
+SPLIT = 2.0**27 + 1.0
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return fl(ab) and ab − fl(ab), exactly where nothing under- or overflows (Dekker)."""
+    product = a * b
+    halves = []
+    for number in (a, b):
+        large = SPLIT * number
+        high = large - (large - number)
+        halves.append((high, number - high))
+    (a_high, a_low), (b_high, b_low) = halves
+    return product, ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+
 
 def exactly(x: np.ndarray) -> Known:
     """Return numbers that are known exactly."""

@@ -75,10 +75,12 @@ def _read_text(separator: str | None) -> Callable[[Path], np.ndarray]:
         with path.open(encoding="utf-8-sig") as handle:
             lines = (line for line in handle if line.strip() and not line.startswith("#"))
             first = next(lines, "")
-            rest = lines if _is_heading(first.split(separator)) else itertools.chain([first], lines)
+            # Spreadsheets write semicolons between columns where the comma is for decimals.
+            between = ";" if separator == "," and ";" in first and "," not in first else separator
+            rest = lines if _is_heading(first.split(between)) else itertools.chain([first], lines)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "loadtxt: input contained no data")
-                return np.loadtxt(rest, delimiter=separator, comments=None, quotechar='"', ndmin=2)
+                return np.loadtxt(rest, delimiter=between, comments=None, quotechar='"', ndmin=2)
 
     return read
 

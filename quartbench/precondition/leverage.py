@@ -123,7 +123,9 @@ def effective_resistance(
     array([0.66666667, 0.66666667, 0.66666667])
     """
     if not isinstance(form, TermForm) or not form.has_edges:
-        raise ProblemError(f"form must be a GraphForm, found {type(form).__name__}; others have leverage scores")
+        raise ProblemError(
+            f"form must be a GraphForm without weights, found {type(form).__name__}; others have leverage scores"
+        )
     if method not in ("auto", "exact", "sketch"):
         raise unknown_name("method", method, ("auto", "exact", "sketch"))
     metric = form.weighted(np.ones(form.terms) if tau is None else tau)

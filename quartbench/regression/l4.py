@@ -16,6 +16,7 @@ from scipy.optimize import OptimizeResult
 from quartbench import views
 from quartbench.errors import ProblemError, any_array, real_array, whole_number
 from quartbench.forms import StackedForm
+from quartbench.forms.reading import SIZES
 from quartbench.linalg.known import U
 from quartbench.metrics import Cholesky
 from quartbench.model import Problem
@@ -131,44 +132,48 @@ def l4_regression(
     >>> print(f"{fit.fun:.6f}", fit.gap <= 1e-8, fit.status)
     0.384351 True converged
     """
-    A, b = _read(A, b)
+    A, b, top = _read(A, b)
     rows, aims, rank = _weighted(*_grouped(A, b, groups), weights)
-    data, limits = _Data(rows, aims, rank), (rel_gap, max_iter, time_limit)
+    data, limits = _Data(rows, aims, rank, top if rows is A else None), (rel_gap, max_iter, time_limit)
     try:
-        result = _minimised(data, least_squares(rows, aims), *limits)
+        result = _minimised(data, least_squares(rows, aims, data.top), *limits)
     except Dependent:
         span = independent(rows)
         part = _Data(rows[:, span.columns], aims, rank)
-        fit = least_squares(part.A, aims) if span.columns.size else Fit(np.empty(0), aims, None)
+        fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)
         result = _minimised(part, fit, *limits)
         result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
-        result.fun = data.norm_above(result.x, aims - rows @ result.x, rel_gap)
+        result.residual = aims - rows @ result.x
+        result.fun = data.norm_above(result.x, result.residual, rel_gap)
         if result.status != "exact":
             result.gap = (result.fun - result.lower_bound) / result.fun
         result.message += f"; of {A.shape[1]} columns {span.columns.size} are independent, and x has the least length"
-    result.residual = b - A @ result.x
+    if rows is not A:  # of the rows as they were given
+        result.residual = b - A @ result.x
     return result
 
 
 # What is given --------------------------------------------------------------------------------------------------------
 
 
-def _read(A: Any, b: Any) -> tuple[Any, np.ndarray]:
-    """Return rows as a C-ordered float64 array or a CSR matrix, and what they are to fit."""
+def _read(A: Any, b: Any) -> tuple[Any, np.ndarray, float]:
+    """Return rows as a C-ordered float64 array or a CSR matrix, what they are to fit, and the largest entry of rows."""
     if sp.issparse(A) and math.prod(A.shape) > DENSE:
         A = StackedForm(A).rows.astype(np.float64)
+        top = largest(A.data)
     else:
         A = A.toarray() if sp.issparse(A) else A
         A = any_array(A, "A")
         if A.ndim != 2 or A.size == 0 or A.dtype.kind not in "fiub":
             raise ProblemError(f"A must be an array (m, n) of real numbers, found shape {A.shape} ({A.dtype})")
         A = np.ascontiguousarray(A, dtype=np.float64)
-        if not np.isfinite(A.max() - A.min()):
+        top = largest(A)
+        if not np.isfinite(top):
             real_array(A, "A")  # says where
     b = real_array(b, "b")
     if b.shape not in ((A.shape[0],), (A.shape[0], 1)):
         raise ProblemError(f"b must have one number for each of the {A.shape[0]} rows of A, found shape {b.shape}")
-    return A, b.reshape(-1)
+    return A, b.reshape(-1), top
 
 
 def _grouped(A: Any, b: np.ndarray, groups: Any) -> tuple[Any, np.ndarray, int]:
@@ -217,22 +222,24 @@ def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time
     if least <= EXACT * data.rounding(fit.x, len(fit.x) + 4.0) or not len(fit.x):
         return _exact(fit.x, data, residual, error)
     scale = least / (data.size / math.sqrt(len(fit.x)))
-    form = StackedForm(_beside(A, residual / scale), rank)
+    column = residual / scale
+    form = StackedForm(_beside(A, column), rank, magnitude=_usual(max(data.top, largest(column))))
     c = np.zeros(form.dim)
     c[-1] = 1.0
     few = form.small_rows() is not None
     metric = "auto" if few or fit.normal is None else _blocks(fit.normal, least / scale, form.terms)
     inner = solve(Problem(form, c), metric=metric, rel_gap=rel_gap, max_iter=max_iter, time_limit=time_limit)
     x = fit.x - (scale / inner.x[-1]) * inner.x[:-1]
-    upper, begun = data.norm_above(x, b - A @ x, rel_gap), data.norm_above(fit.x, residual, rel_gap)
+    left = b - A @ x
+    upper, begun = data.norm_above(x, left, rel_gap), data.norm_above(fit.x, residual, rel_gap)
     if not upper < begun:
-        x, upper = fit.x, begun
+        x, upper, left = fit.x, begun, residual
     lower = 0.0
     if math.isfinite(inner.lower_bound):
         below = (HOMOGENISED / -inner.lower_bound) ** 0.75 * (1.0 - 64.0 * U)
         lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 2.0 * U * least))
     gap = (upper - lower) / upper
-    return _result(x, fit, upper, lower, gap, rel_gap, inner)
+    return _result(x, left, fit, upper, lower, gap, rel_gap, inner)
 
 
 class _Data:
@@ -242,9 +249,11 @@ class _Data:
     with the rounding of weights, of which the norm is at most γ(‖A‖_F‖x‖ + ‖b‖).
     """
 
-    def __init__(self, A: Any, b: np.ndarray, rank: int) -> None:
+    def __init__(self, A: Any, b: np.ndarray, rank: int, top: float | None = None) -> None:
         self.A, self.b, self.rank = A, b, rank
-        self.size = float(np.linalg.norm(A.data if sp.issparse(A) else A))
+        entries = A.data if sp.issparse(A) else A
+        self.top = largest(entries) if top is None else top
+        self.size = float(np.linalg.norm(entries))
         self.length = float(np.linalg.norm(b))
         self._form: StackedForm | None = None
 
@@ -267,6 +276,16 @@ class _Data:
         """Return a number that is at least ‖b − Ax‖₄, from b − Ax as computed."""
         residual, error = self.residual(x, known, rel_gap)
         return (norm(residual, self.rank) + error) * (1.0 + (len(residual) + 8.0) * U)
+
+
+def largest(array: np.ndarray) -> float:
+    """Return the largest absolute value; NaN where there is one."""
+    return max(float(array.max(initial=0.0)), -float(array.min(initial=0.0)))
+
+
+def _usual(magnitude: float) -> float | None:
+    """Return the largest entry of rows whose numbers need no other units; None where the form is to look itself."""
+    return magnitude if SIZES[0] <= magnitude <= SIZES[1] else None
 
 
 def norm(residual: np.ndarray, rank: int) -> float:
@@ -305,6 +324,7 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
         fun=size,
         lower_bound=0.0,
         gap=1.0 if size > 0.0 else 0.0,
+        residual=residual,
         start=x,
         status="exact",
         success=True,
@@ -317,13 +337,14 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
     )
 
 
-def _result(x, fit: Fit, upper: float, lower: float, gap: float, rel_gap: float, inner: Result) -> Regression:
+def _result(x, residual, fit: Fit, upper: float, lower: float, gap: float, rel_gap: float, inner: Result) -> Regression:
     status = inner.status if gap <= rel_gap or inner.status != "converged" else "stalled"
     return Regression(
         x=x,
         fun=upper,
         lower_bound=lower,
         gap=gap,
+        residual=residual,
         start=fit.x,
         status="converged" if gap <= rel_gap else status,
         success=gap <= rel_gap,

@@ -20,8 +20,9 @@ def edge_rows(points: int, dim: int, edges: Any, weights: Any = None) -> sp.csr_
     """Return the rows w^{1/4}(eᵢ − eⱼ)ᵀ ⊗ I_d of the edges of a graph, d for each, as a sparse matrix.
 
     ρ with these rows in terms of rank d is Σ wᵢⱼ‖xᵢ − xⱼ‖⁴ for x the points one after another: the form of a graph
-    with weights. It vanishes on translations. Without the d columns of one point, which is held at 0, it is definite,
-    and for a c that adds up to zero over the points, the minimiser is that of the whole up to a translation.
+    with weights, which ``GraphForm(points, dim, edges, weights)`` is without rows. It vanishes on translations. Without
+    the d columns of one point, which is held at 0, it is definite, and for a c that adds up to zero over the points its
+    minimiser is that of the whole up to a translation.
 
     Parameters
     ----------

@@ -240,15 +240,16 @@ class Run:
             if value <= best_value + TIE * abs(best_value):
                 # Of values that rounding cannot tell apart the latest is the closest: certificates see the difference.
                 best_value, self.best = min(value, best_value), iterate
+            ended = ""
             promised = self.slack * decrement <= NEAR * rel_gap or rel_gap <= 0.0
             if iteration >= check and (promised if dual is not None and self.credible else not decrement > early):
                 self._judge()
                 # A value below the true one would keep all later points, however good, from being the best.
                 best_value = max(best_value, self.true)
                 if self.believed <= rel_gap and self._proves():
-                    return "converged"
-                if schedule.stalled(iteration, best_value, self.gap):
-                    return "stalled"
+                    ended = "converged"
+                elif schedule.stalled(iteration, best_value, self.gap):
+                    ended = "stalled"
                 check = iteration + 1 if costly else schedule.following(iteration, self.gap, self.cost)
                 if bar is not None:
                     bar(self.gap, iteration)
@@ -256,9 +257,11 @@ class Run:
                 state = State(
                     iteration, passes, seconds, self.f_scale * value, self.gap, point, self.x_scale, self.original.form
                 )
-                if callback(state) is False:
+                if callback(state) is False and not ended:
                     self.by = "callback"
                     return "stopped"
+            if ended:
+                return ended
             if iteration >= max_iter:
                 return "max_iter"
             if passes >= max_passes:

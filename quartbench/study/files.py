@@ -35,7 +35,8 @@ def read_problem(
         if linear is None:
             raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
         form = read_form(source, rank) if client is None else DaskForm(source, client, rank or 1)
-        return Problem(form, read_matrix(linear, "c"), cone)
+        c = read_matrix(linear, "c")
+        return Problem(form, c.T if c.shape == (1, form.dim) else c, cone)  # a line of a table is as good as a column
     if linear is not None:
         raise ProblemError(f"a saved problem holds its own c, found {str(linear)!r} as well")
     problem = Problem.load(source)

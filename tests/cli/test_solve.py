@@ -9,6 +9,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from quartbench import Problem, instances, solve
+from quartbench.errors import ProblemError
 from quartbench.model.matrices import read_matrix
 from quartbench.study.files import read_problem
 
@@ -66,6 +67,22 @@ def test_a_table_without_headings_is_all_numbers(tmp_path):
     np.testing.assert_array_equal(read_matrix(path, "rows"), [[1.0, 2.0], [3.0, 4.5e-3]])
     path.write_text("\ufeffx y,z\n\n1, 2\n3,4\n", encoding="utf-8")
     np.testing.assert_array_equal(read_matrix(path, "rows"), [[1.0, 2.0], [3.0, 4.0]])
+
+
+def test_a_spreadsheet_may_separate_columns_by_semicolons(tmp_path):
+    path = tmp_path / "A.csv"
+    for headings in ("", "a;b\n"):
+        path.write_text(f"{headings}1;2\n3;4.5\n")
+        np.testing.assert_array_equal(read_matrix(path, "rows"), [[1.0, 2.0], [3.0, 4.5]])
+    path.write_text("1,5;2\n3;4\n")
+    with pytest.raises(ProblemError, match="could not convert"):
+        read_matrix(path, "rows")
+
+
+def test_c_may_be_one_row(tmp_path):
+    (tmp_path / "A.csv").write_text("1,2\n3,4\n5,-1\n")
+    (tmp_path / "c.csv").write_text("1,2\n")
+    np.testing.assert_array_equal(read_problem(tmp_path / "A.csv", tmp_path / "c.csv").c, [1.0, 2.0])
 
 
 def test_the_cone_of_a_saved_problem_can_be_another(files):

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from hypothesis import strategies as st
 from scipy.sparse.linalg import LinearOperator
 
-from quartbench.forms import ComplexForm, GramForm, GraphForm, OperatorForm, StackedForm
+from quartbench.forms import ComplexForm, GramForm, GraphForm, OperatorForm, StackedForm, WeightedGraphForm
 from tests.kernels import plain
 
 KINDS = ("dense", "float32", "sparse", "complex", "operator", "graph", "gram")
@@ -33,7 +33,8 @@ def make(kind, n, rank, extra, style, seed):
     if kind == "gram":
         return GramForm(n, rank)
     if kind == "graph":
-        return GraphForm(n + 1, rank, connected_edges(rng, n + 1, extra))
+        edges = connected_edges(rng, n + 1, extra)
+        return GraphForm(n + 1, rank, edges, 10.0 ** rng.uniform(-3, 3, len(edges)) if style == "uneven" else None)
     terms = n + extra
     if kind == "complex":
         re, im = entries(rng, (terms, n), style), rng.standard_normal((terms, n))
@@ -117,7 +118,10 @@ def point(form, rng):
 def dense_rows(form):
     """Return the stacked rows Uᵢᵀ of a form on flat points, formed without asking it."""
     if isinstance(form, GraphForm):
-        return plain.edge_rows(form.points, form.coordinates, form.edges)
+        rows = plain.edge_rows(form.points, form.coordinates, form.edges)
+        if isinstance(form, WeightedGraphForm):
+            rows = np.repeat(np.sqrt(np.sqrt(form.weights)), form.rank)[:, None] * rows
+        return rows
     if isinstance(form, ComplexForm):
         return plain.embedding(form.rows)
     if isinstance(form, OperatorForm):

@@ -14,6 +14,7 @@ from quartbench.forms import (
     GramForm,
     GraphForm,
     StackedForm,
+    WeightedGraphForm,
     blocks,
     graph,
     stacked,
@@ -575,5 +576,6 @@ def test_blocks_of_the_survey_find_the_largest_entry(monkeypatch):
 
 def test_forms_are_known_by_name():
     known = {"stacked": StackedForm, "complex": ComplexForm, "graph": GraphForm, "gram": GramForm}
-    assert {**known, "diffraction": DiffractionForm} == dict(FORMS)
+    known |= {"diffraction": DiffractionForm, "weighted-graph": WeightedGraphForm}
+    assert known == dict(FORMS)
     assert repr(StackedForm(ROWS, 3)) == "StackedForm(m=8, n=5, r=3)"

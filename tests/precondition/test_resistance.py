@@ -130,7 +130,7 @@ def test_methods_by_name():
     np.testing.assert_allclose(doubled.values, 0.5 * exact.values, rtol=1e-10)
     with pytest.raises(ProblemError, match="unknown method 'exakt'; did you mean 'exact'"):
         effective_resistance(form, method="exakt")
-    with pytest.raises(ProblemError, match="form must be a GraphForm, found DenseForm"):
+    with pytest.raises(ProblemError, match="form must be a GraphForm without weights, found DenseForm"):
         effective_resistance(StackedForm(np.eye(3)))
     with pytest.raises(ProblemError, match="positive number of columns"):
         effective_resistance(form, method="sketch", columns=-1)

@@ -218,6 +218,19 @@ def test_callback_stops_by_returning_false_and_sees_the_run():
     assert solve(PROBLEM, callback=lambda state: None).status == "converged"
 
 
+@pytest.mark.parametrize("solver", ["homgd", "accel-homgd", "auto"])
+def test_callback_sees_every_iterate_the_last_one_too(solver):
+    seen = []
+    result = solve(PROBLEM, solver, rel_gap=1e-9, callback=seen.append)
+    assert result.status == "converged"
+    assert [state.iteration for state in seen] == list(range(result.nit + 1))
+    np.testing.assert_array_equal([state.value for state in seen], result.history.value)
+    assert seen[-1].gap <= 1e-9
+    # What it returns there cannot undo what is proved already.
+    last = solve(PROBLEM, solver, rel_gap=1e-9, callback=lambda state: state.iteration < result.nit)
+    assert last.status == "converged"
+
+
 def test_ctrl_c_returns_the_best_point():
     def interrupt(state):
         if state.iteration == 6:

@@ -121,6 +121,8 @@ class Content:
         found = [
             f"Of {decided} claims that this study can decide, {count[HOLDS]} hold, {count[ONLY]} hold only under a "
             f"condition and {count[FAILS]} do not hold; {count[OPEN]} are not measured here."
+            if decided
+            else f"None of the {count[OPEN]} claims is measured by this study."
         ]
         lead, total = tables.leaders(self.winners, self.noise)
         if lead:
