@@ -55,6 +55,9 @@ SAMPLE = 4
 #: Squares of columns from which on no product of their entries that counts has underflowed.
 LOWEST = 2.0**-900
 
+#: Binary exponents of columns from which on the inverse of their Gram matrix may leave the range of floating point.
+FAR = 300
+
 #: Rows that enter a Gram matrix at a time: a product goes through so many additions, and one for every block.
 GRAM_ROWS = 1024
 
@@ -149,8 +152,13 @@ class Factor:
         return self.share * (y if self._basis is None else self._basis @ y) / self.unit
 
     def correction(self, w: np.ndarray, image: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        """Return μ = Mz with Mᵀμ ≈ w, ``image`` giving Mz: it treats all terms alike."""
-        return image(self.solve(w))
+        """Return μ = Mz with Mᵀμ ≈ w, ``image`` giving Mz: it treats all terms alike.
+
+        μ is of the size of w over that of the rows, z of their square, which may be no number for rows of 1e±144: half
+        of it is taken from w first, and given to μ.
+        """
+        power = -math.frexp(float(self.unit.min()))[1]
+        return np.ldexp(image(self.solve(np.ldexp(w, -power))), power) if abs(power) > FAR else image(self.solve(w))
 
     def inner(self, w: np.ndarray) -> np.ndarray:
         """Return Xᵀw, as it comes."""

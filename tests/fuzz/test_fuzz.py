@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -59,6 +60,12 @@ def test_columns_that_almost_depend_do_not_hide_the_boundary_of_the_cone():
     stored = qb.Problem(qb.StackedForm(operator.form.operator.rows), operator.c, operator.cone)
     assert qb.solve(operator, rel_gap=1e-10).success
     assert qb.solve(stored, rel_gap=1e-10).success
+
+
+def test_small_rows_that_almost_depend_are_corrected_without_overflow():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert qb.solve(case(60_140).problem, solver="abpg", rel_gap=1e-6, max_iter=300).fun < 0.0
 
 
 def test_most_solves_converge_and_few_are_refused(records):
