@@ -459,3 +459,26 @@ def test_a_sketch_of_complex_rows_is_right_on_average():
     made = form.weighted(RNG.uniform(0.5, 2.0, 12))
     found = form.sketched_traces(made, 8000, np.random.default_rng(1))
     np.testing.assert_allclose(found, form.traces(made), rtol=0.06)
+
+
+def test_rows_are_rounded_at_their_scale():
+    rows = RNG.standard_normal((6, 3))
+    for scale in (1.0, 2.5):
+        found = StackedForm(rows, rank=2).scaled(scale).rounded()
+        np.testing.assert_array_equal(found.rows, (scale * rows).astype(np.float32))
+        assert found.scale == 1.0
+        with pytest.raises(ValueError, match="found DenseForm with float32 rows"):
+            found.rounded()
+
+
+def test_the_rows_of_some_terms_are_theirs():
+    rows, picked = RNG.standard_normal((8, 3)), np.array([1, 3])
+    for form in (StackedForm(rows, rank=2), StackedForm(sp.csr_matrix(rows), rank=2)):
+        found = form.term_rows(picked)
+        np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, rows[[2, 3, 6, 7]])
+
+
+def test_an_operator_needs_as_many_rows_as_unknowns():
+    OperatorForm(RowProducts(RNG.standard_normal((4, 4)))).require_definite()
+    with pytest.raises(ValueError, match="its rank is at most 3, but n = 4"):
+        OperatorForm(RowProducts(RNG.standard_normal((3, 4)))).require_definite()
