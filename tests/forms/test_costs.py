@@ -438,3 +438,47 @@ def test_forms_without_a_factor_have_no_metric_of_one(monkeypatch):
 def test_rows_from_1e_15_to_1e15_are_moderate():
     for size, stays in ((1.1e-15, True), (0.9e-15, False), (0.9e15, True), (1.1e15, False)):
         assert (StackedForm(np.array([[size, 0.0], [0.0, size]])).moderate().scale == 1.0) == stays
+
+
+def test_a_factor_of_the_rows_themselves_gives_the_same_bounds():
+    rows, tau = RNG.standard_normal((20, 3)), RNG.uniform(0.5, 2.0, 20)
+    form = StackedForm(rows).scaled(2.0)
+    made = form.weighted(tau, accuracy=0.0)
+    assert made.factor == "qr"
+    B, weights = 4.0 * rows.T @ (tau[:, None] * rows), RNG.uniform(0.5, 2.0, 20)
+    wanted = np.linalg.eigvals(np.linalg.solve(B, 4.0 * rows.T @ (weights[:, None] * rows))).real.max()
+    assert (leverage.largest(form, weights, made) / wanted - 1.0) / 1e-10 == pytest.approx(1.0, abs=0.01)
+    # β is raised by what rounding may have moved it.
+    before = leverage.weighted_bounds(form, made).beta / (1.0 + made.rounding)
+    made.rounding = 0.25
+    assert leverage.weighted_bounds(form, made).beta == pytest.approx(1.25 * before, rel=1e-12)
+
+
+def test_a_sketch_of_complex_rows_is_right_on_average():
+    form = ComplexForm(RNG.standard_normal((12, 3)) + 1j * RNG.standard_normal((12, 3))).scaled(2.0)
+    made = form.weighted(RNG.uniform(0.5, 2.0, 12))
+    found = form.sketched_traces(made, 8000, np.random.default_rng(1))
+    np.testing.assert_allclose(found, form.traces(made), rtol=0.06)
+
+
+def test_rows_are_rounded_at_their_scale():
+    rows = RNG.standard_normal((6, 3))
+    for scale in (1.0, 2.5):
+        found = StackedForm(rows, rank=2).scaled(scale).rounded()
+        np.testing.assert_array_equal(found.rows, (scale * rows).astype(np.float32))
+        assert found.scale == 1.0
+        with pytest.raises(ValueError, match="found DenseForm with float32 rows"):
+            found.rounded()
+
+
+def test_the_rows_of_some_terms_are_theirs():
+    rows, picked = RNG.standard_normal((8, 3)), np.array([1, 3])
+    for form in (StackedForm(rows, rank=2), StackedForm(sp.csr_matrix(rows), rank=2)):
+        found = form.term_rows(picked)
+        np.testing.assert_array_equal(found.toarray() if sp.issparse(found) else found, rows[[2, 3, 6, 7]])
+
+
+def test_an_operator_needs_as_many_rows_as_unknowns():
+    OperatorForm(RowProducts(RNG.standard_normal((4, 4)))).require_definite()
+    with pytest.raises(ValueError, match="its rank is at most 3, but n = 4"):
+        OperatorForm(RowProducts(RNG.standard_normal((3, 4)))).require_definite()

@@ -65,6 +65,26 @@ def test_a_bound_adds_the_size_of_the_dual_point_and_the_rest_with_four_units():
     assert found < units.lower_bound(size + rest)
 
 
+@pytest.mark.parametrize(("share", "wanted"), [(0.6, ["one"] * 4), (0.4, ["one", "one", "other", "other"])])
+def test_a_correction_that_leaves_more_than_half_gives_way_to_the_next(share, wanted):
+    problem = qb.Problem(FORM, FORM.gradient(X))
+    units, called = Units(problem), []
+
+    def correction(name, part):
+        # Of μ = Mz with Mᵀμ = w on the rows M' so much.
+        def correct(w, r):
+            called.append(name)
+            rows = np.ldexp(ROWS, -units.a)
+            return part * rows @ np.linalg.solve(rows.T @ rows, w)
+
+        return correct
+
+    start = (np.zeros(M), np.zeros(M))
+    ways = [correction("one", share), correction("other", 0.9)]
+    improve(units, start, FORM.proof(), problem.cone, None, ways, lambda bound: False, True)
+    assert called == wanted
+
+
 def test_the_gap_is_three_steps_above_its_quotient():
     for value, lower in ((-1.0, -1.5), (-3.0, -4.0), (-7.0, -7.5)):
         quotient = (value - lower) / -value
@@ -192,8 +212,9 @@ def test_an_estimate_is_the_dual_bound_less_what_rounding_may_have_lifted_it():
     sharp, _ = noise()
     allowed = EPS * ((4.0 + 0.5 * math.sqrt(M)) * sharp + (16.0 + math.sqrt(M)) * 3.0 * FORM.value(X))
     assert 0.75 * allowed <= -3.0 * FORM.value(X) - at.lower_bound <= 1.25 * allowed
-    image, gradient = FORM.image(X)[:, None], FORM.gradient(X)[:, None]
-    columns = estimate.estimate_columns(FORM, gradient, X[:, None], image, gradient, metric)[0]
+    # Many columns are moved to the best points of their rays in the same way.
+    image, gradient = 2.0 * FORM.image(X)[:, None], 8.0 * FORM.gradient(X)[:, None]
+    columns = estimate.estimate_columns(FORM, best.c[:, None], 2.0 * X[:, None], image, gradient, metric)[0]
     assert 0.75 * allowed <= -3.0 * FORM.value(X) - columns[0] <= 1.25 * allowed
 
 

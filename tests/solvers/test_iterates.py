@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 
 import quartbench as qb
+from quartbench.metrics import Bounds
 from quartbench.solvers import ABPG, AGD, GD, AccelHomGD, Bregman, HomCG, HomGD, HomNewton, HomNewtonCG, starting_point
-from quartbench.solvers.plane import Progress
+from quartbench.solvers.accel_homgd import early_length, early_stages
+from quartbench.solvers.driver import Schedule
+from quartbench.solvers.plane import Plane, Progress
 from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
 
 #: f_hom(y) = min over s of s⁴ρ − s⟨c,y⟩ = −(3/4)(⟨c,y⟩⁴/4ρ)^{1/3}
@@ -377,3 +380,57 @@ def test_bregman_descent_accepts_what_only_rounding_forbids():
     form = PROBLEM.form.twin()
     found = list(itertools.islice(Bregman().iterates(PROBLEM.on(form), metric, x / (C @ x)), 40))
     assert form.passes <= len(found) + 12
+
+
+@pytest.mark.parametrize("kappa", [1.0, 2.9, 10.0, 1000.0])
+def test_early_stages_halve_what_is_missing_until_it_is_below_two(kappa):
+    # ⌈4√(L/μ)⌉ steps with L/μ = √27 κ, ⌈log₂((κ − 1)/2)⌉₊ times
+    bounds = Bounds(1.0, kappa)
+    assert early_length(bounds) == math.ceil(4.0 * 27.0**0.25 * kappa**0.5)
+    stages = 0
+    while (kappa - 1.0) / 2.0**stages > 2.0:
+        stages += 1
+    assert early_stages(bounds) == stages
+
+
+@pytest.mark.parametrize("size", [1.0, 3.0])
+def test_a_direction_that_was_solved_in_part_has_a_dual_point_for_all_but_what_it_left(metric, size):
+    plane = Plane(PROBLEM)
+    y = evaluate(PROBLEM.form, size * starting_point(PROBLEM, metric))
+    r = hom_residual(y.point)
+    e = newton(y.point, r) * np.array([1.0, 0.9, 0.8, 0.9, 1.0])
+    left = r - 12.0 * ROWS.T @ ((ROWS @ y.point) ** 2 * (ROWS @ e))
+    weights, rest = plane.dual(y, plane.step(y, r, e), left)()
+    np.testing.assert_allclose(ROWS.T @ weights + rest, C, rtol=1e-9)
+    assert np.linalg.norm(rest) > 1e-3 * np.linalg.norm(C)
+
+
+@pytest.mark.parametrize("method", [HomGD(), GD()])
+def test_a_step_that_passes_its_test_is_taken_as_it_is(metric, method):
+    form, kind = PROBLEM.form, RootStep if isinstance(method, HomGD) else PlainStep
+    step = kind(PROBLEM, metric)
+    search = LineSearch(form, step, evaluate(form, taken(method, metric, 1)[0].point), method.growth)
+    start, found = taken(method, metric, 2)
+    x = evaluate(form, start.point)
+    y, squared = step(x, search.t)
+    distance, _ = step.distance(form.line(x.point, y - x.point).tolist())
+    if distance <= squared / (2.0 * search.t):
+        assert found.step == pytest.approx(search.t, rel=1e-12)
+    else:
+        assert found.step < search.t
+
+
+def test_the_next_certificate_is_due_where_a_line_through_the_logarithms_of_the_gaps_says():
+    def after(last, iteration, gap, cost=0, rel_gap=5e-4):
+        pace = Schedule(rel_gap)
+        pace.before = last
+        return pace.following(iteration, gap, cost)
+
+    assert after((0, math.inf), 0, math.inf) == 2
+    assert after((0, math.inf), 90, math.inf) == 120  # a third further where nothing is known
+    assert after((0, math.inf), 6, math.inf) == 10  # but four at least
+    assert after((50, 1e-2), 100, 1e-3) == 100 + int(50 * math.log10(2.0))
+    assert after((50, 1e-2), 100, 1e-3, rel_gap=1e-6) == 133
+    assert after((50, 1e-2), 100, 1e-3, rel_gap=0.99e-3) == 105  # a twentieth further at the least
+    assert after((50, 1e-2), 100, 1e-3, cost=160) == 120  # an iteration for every eight passes that it cost
+    assert after((50, 1e-2), 100, 1e-3, cost=8000) == 150  # a half at the most
