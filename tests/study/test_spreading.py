@@ -94,6 +94,16 @@ def test_recoveries_are_not_spread(tmp_path):
         grid.read_study(str(path))
 
 
+def test_blocks_are_at_least_as_many_as_workers(tmp_path):
+    path = tmp_path / "bad.toml"
+    path.write_text('[[group]]\nname = "a"\ninstances = ["scaled:m=60,n=6"]\nsolvers = ["auto"]\nblocks = 3\n')
+    with pytest.raises(ProblemError, match="at least as many as workers, found 3 on cluster = 0"):
+        grid.read_study(str(path))
+    path.write_text(path.read_text() + "cluster = 2\n")
+    (cell,) = grid.cells(grid.read_study(str(path)), 1)
+    assert cell.label == "scaled 60×6 on 2 workers in 3 blocks"
+
+
 def test_a_study_that_includes_one_of_clusters_goes_on_without_dask(monkeypatch):
     import importlib.util
 
@@ -109,7 +119,7 @@ def test_a_study_that_includes_one_of_clusters_goes_on_without_dask(monkeypatch)
 def test_the_shipped_study_is_spread_and_has_the_samples_on_record():
     study = grid.read_study("cluster")
     assert study.samples
-    assert {group.cluster for group in study.groups} == {2, 4}
+    assert {(group.cluster, group.blocks) for group in study.groups} == {(2, 0), (2, 16), (2, 64)}
     assert any(group.cluster for group in grid.read_study("full").groups)
 
 
