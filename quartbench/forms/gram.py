@@ -84,6 +84,17 @@ class GramForm(Form):
         images.behind(ahead, before, theta, image)
         return image, tuple(self.line_from_images(at, image - at).tolist())
 
+    def dense_hessian(self, x, image):
+        """Return 4(I ⊗ XᵀX + XXᵀ ⊗ I + K), K[(i,a),(j,b)] = XᵢᵦXⱼₐ. One pass."""
+        self.require_dense()
+        self._read()
+        (points, rank), scaled = self.shape, self._matrix(image)
+        out = np.einsum("ib,ja->iajb", scaled, scaled)
+        each, columns = np.arange(points), np.arange(rank)
+        out[each, :, each, :] += scaled.T @ scaled
+        out[:, columns, :, columns] += scaled @ scaled.T
+        return np.asfortranarray((4.0 * self.scale**2 * out).reshape(self.dim, self.dim))
+
     def bounds(self, metric):
         """Return 1/√r and 1 in the Euclidean norm: κ = √r (paper §2.1, example 3); None in others."""
         return Bounds(self.scale**2 / np.sqrt(self.shape[1]), self.scale**2) if metric.euclidean else None

@@ -49,7 +49,7 @@ def gradient_weights(image, rank, weights):
 
 @kernel
 def hessian_weights(image, direction, rank, weights):
-    """Write wᵢ = 4‖sᵢ‖²tᵢ + 8⟨sᵢ,tᵢ⟩sᵢ for t the image of v, so that ρ''(x)v = Σ Uᵢwᵢ (ERRATA 2)."""
+    """Write wᵢ = 4‖sᵢ‖²tᵢ + 8⟨sᵢ,tᵢ⟩sᵢ for t the image of v: ρ''(x)v = Σ Uᵢwᵢ (errata 2 of the documentation)."""
     if rank == 1:
         for i in range(image.size):
             weights[i] = 12.0 * image[i] * image[i] * direction[i]

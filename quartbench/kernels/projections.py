@@ -53,8 +53,8 @@ def _orthant_crossing(y, c, d):
 def orthant_slice(y, c, d):
     """Return argmin Σ dⱼ(zⱼ − yⱼ)² over z ≥ 0, ⟨c,z⟩ = 1, exactly. Some cⱼ must be positive.
 
-    The solution is z(t) = (y + t c/d)₊ for the t with ⟨c,z(t)⟩ = 1 (ERRATA 6). From a y far away z carries the rounding
-    of y: then the search is done again from y + t c/d, which has the same solution and is near it.
+    The solution is z(t) = (y + t c/d)₊ for the t with ⟨c,z(t)⟩ = 1 (errata 6 of the documentation). From a y far away z
+    carries the rounding of y: then the search is done again from y + t c/d, which has the same solution and is near it.
     """
     u = y.copy()
     z = np.empty_like(y)
@@ -104,8 +104,8 @@ def _dot(a, b):
 def second_order_slice(y, c):
     """Return the Euclidean projection of y onto {‖v‖ ≤ s} ∩ {⟨c,·⟩ = 1}: the root of t ↦ ⟨c,P_K(y + tc)⟩ − 1.
 
-    The function is nondecreasing (ERRATA 6); it is bracketed by doubling, then closed in by regula falsi with bisection
-    as a safeguard, down to neighbouring floats.
+    The function is nondecreasing (errata 6 of the documentation); it is bracketed by doubling, then closed in by regula
+    falsi with bisection as a safeguard, down to neighbouring floats.
     """
     scale = 1.0 / _dot(c, c)
     low = 0.0

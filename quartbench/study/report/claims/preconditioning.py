@@ -122,10 +122,10 @@ def _kappa(part: pd.DataFrame, bound: pd.Series | np.ndarray, words: str, slack:
     if part.empty:
         return None
     share = (part.kappa_measured / bound).to_numpy(dtype=float)
-    text = (
-        f"Over {part.instance.nunique()} instances the largest κ found is {share.min():.3g} to {share.max():.3g} "
-        f"times {words}, {np.median(share):.3g} in the median."
-    )
+    least, most = f"{share.min():.3g}", f"{share.max():.3g}"
+    found = f"{least} times {words}" if least == most else f"{least} to {most} times {words}"
+    middle = "" if least == most else f", {np.median(share):.3g} in the median"
+    text = f"Over {part.instance.nunique()} instances the largest κ found is {found}{middle}."
     numbers = {"least": float(share.min()), "largest": float(share.max())}
     return Finding(HOLDS if share.max() <= 1.0 + slack else FAILS, text, numbers, keys(part))
 

@@ -195,6 +195,6 @@ def few_sweeps(runs):
     worst = float((part.sweeps / allowed).max())
     text = (
         f"{part.sweeps.min()} to {part.sweeps.max()} sweeps, at most {worst:.2g} of the corollary's count. The weights "
-        "are computed directly at p = 2; its surrogate power is checked by the project's tests."
+        "are computed directly at p = 2; its surrogate power is decided apart, for every ω."
     )
     return Finding(HOLDS if worst <= 1.0 else FAILS, text, {"share of the count": worst}, keys(part))
