@@ -61,7 +61,9 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ProblemError(f"study {str(path)!r} is not TOML: {error}") from None
     _known(found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", *LIMITS), where)
-    groups, missed, wanting = [], [], set()
+    groups: list[Group] = []
+    missed: list[str] = []
+    wanting: set[str] = set()
     notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
     weights = found.get("weights", False)
     if not isinstance(weights, bool):
@@ -193,7 +195,7 @@ def with_flags(
 
     def changed(group: Group) -> Group | None:
         kind = group.kind
-        lists = {
+        lists: dict[str, Any] = {
             "instances": merged(
                 group.instances,
                 instances,
