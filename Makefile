@@ -65,7 +65,7 @@ gate: $(ALL) ## compare the last commit with the merge base (ARGS='BASE HEAD' fo
 	@$(VENV)/bin/quartbench gate $(ARGS)
 
 lint: $(ALL) ## check the code and its format with ruff, and the types of the public API with mypy
-	@echo "lint: ruff check, ruff format --check, mypy on calls of the public API"
+	@echo "lint: ruff check, ruff format --check, mypy on calls of the public API and the rooms that are typed"
 	@$(RUN) -m ruff check . $(ARGS)
 	@$(RUN) -m ruff format --check .
 	@$(RUN) -m mypy

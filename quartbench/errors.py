@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 
@@ -64,7 +65,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
     return ProblemError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")
 
 
-def whole_number(value: object, name: str, least: int = 1, most: int | None = None, why: str = "") -> int:
+def whole_number(value: Any, name: str, least: int = 1, most: int | None = None, why: str = "") -> int:
     """Return ``value`` as an integer in [least, most] (3.0 is one; 3.5, "3" and True are not); ``why`` says why."""
     try:
         number = None if isinstance(value, str | bool | np.bool_) else int(value)
@@ -89,7 +90,7 @@ def any_array(value: object, name: str) -> np.ndarray:
         raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from None
 
 
-def _require_unmasked(value: object, name: str) -> None:
+def _require_unmasked(value: Any, name: str) -> None:
     """Raise where entries are masked: an array without the mask would hold whatever lies below it."""
     if np.ma.is_masked(value):
         where = tuple(int(i) for i in np.argwhere(np.ma.getmaskarray(value))[0])

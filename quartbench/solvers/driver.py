@@ -75,7 +75,7 @@ class State:
     >>> seen = []
     >>> result = qb.solve(np.eye(2), [1.0, 2.0], callback=lambda state: seen.append(state.iteration))
     >>> seen
-    [0, 1]
+    [0, 1, 2]
     """
 
     __slots__ = ("_form", "_point", "_scale", "gap", "iteration", "passes", "seconds", "value")

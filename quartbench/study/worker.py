@@ -53,7 +53,7 @@ def serve(connection: multiprocessing.connection.Connection, threads: int) -> No
     def announce(stage: str, known: dict[str, Any]) -> None:
         connection.send({"stage": stage, "known": known})
 
-    made = {"convex": Bench, "recovery": RecoveryBench, "regression": RegressionBench}
+    made: dict[str, Any] = {"convex": Bench, "recovery": RecoveryBench, "regression": RegressionBench}
     benches = {kind: bench(announce) for kind, bench in made.items()}
     with equal_threads(threads):
         announce("ready", {})

@@ -160,7 +160,7 @@ def _named_method(name: str, given: dict[str, Any], where: str, kind: Kind) -> M
 
 
 def _with_settings(
-    cls: type, spec: str, name: str, given: dict[str, Any], where: str, apart: dict[str, Any] | None = None, **more: Any
+    cls: Any, spec: str, name: str, given: dict[str, Any], where: str, apart: dict[str, Any] | None = None, **more: Any
 ) -> Method:
     """Return the method of a class with the settings given; those in ``apart`` are not for its constructor."""
     apart = apart or {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from quartbench import inverse, regression
@@ -24,8 +24,8 @@ class Kind(NamedTuple):
     instances: str
     solver: str
     group: str
-    generators: Mapping[str, Callable[..., Any]]
-    methods: Callable[[], Mapping[str, type]]
+    generators: MutableMapping[str, Callable[..., Any]]
+    methods: Callable[[], Mapping[str, Any]]
     own: str
     application: Callable[[str], str]
 
@@ -63,4 +63,4 @@ GENERATORS: Mapping[str, Callable[..., Any]] = ChainMap(*(kind.generators for ki
 
 def kind_of(generator: str) -> Kind:
     """Return the kind of the instances that a generator makes; saved problems, which no list holds, are convex."""
-    return next((kind for kind in KINDS.values() if generator in kind.generators), CONVEX)
+    return next((kind for kind in (RECOVERY, REGRESSION) if generator in kind.generators), CONVEX)

@@ -71,7 +71,9 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     _known(
         found, ("name", "about", "grace", "include", "needs", "group", "notes", "weights", "samples", *LIMITS), where
     )
-    groups, missed, wanting = [], [], set()
+    groups: list[Group] = []
+    missed: list[str] = []
+    wanting: set[str] = set()
     notes = {read_text(note, f"{where}: notes"): None for note in _list(found.get("notes", []), f"{where}: notes")}
     records = {name: found.get(name, False) for name in ("weights", "samples")}
     for name, value in records.items():
@@ -220,7 +222,7 @@ def with_flags(
 
     def changed(group: Group) -> Group | None:
         kind = group.kind
-        lists = {
+        lists: dict[str, Any] = {
             "instances": merged(
                 group.instances,
                 instances,
