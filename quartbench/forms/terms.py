@@ -38,8 +38,8 @@ DENSE_DIMENSION, PRODUCT_DIMENSION = 6000, 1000
 #: Unknowns up to which squares of columns are exact where a column is a product; beyond, a sketch of so many products.
 EXACT_COLUMNS, SKETCH = 1000, 32
 
-#: Columns whose lengths differ by so much are in different units: chosen well above what a sketch makes of equal lengths,
-#: and not tuned.
+#: Columns whose lengths differ by so much are in different units: well above what a sketch makes of equal lengths, and
+#: not tuned.
 UNEVEN = 16.0
 
 #: Bytes of rows that are kept once products have given them; beyond, they are made anew each time.

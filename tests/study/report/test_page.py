@@ -278,20 +278,6 @@ def test_a_trivial_problem_is_a_tie_at_no_cost_and_no_evidence(few, tmp_path):
     assert "tie with homgd" in done.output
 
 
-def test_rates_of_one_seed_are_drawn_without_a_fit(few, tmp_path):
-    gaps = tuple(0.1 / k**2 for k in range(1, 200))
-    store.write(few, run(gaps=gaps, group="rates", instance="degenerate") | {"key": "one", "created": "one"})
-    page = write(few, tmp_path / "report.html").page.read_text()
-    assert "No exponent is fitted: that takes runs of several seeds." in page
-
-
-def test_rates_of_one_seed_are_drawn_without_a_fit(few, tmp_path):
-    gaps = tuple(0.1 / k**2 for k in range(1, 200))
-    store.write(few, run(gaps=gaps, group="rates", instance="degenerate") | {"key": "one", "created": "one"})
-    page = write(few, tmp_path / "report.html").page.read_text()
-    assert "No exponent is fitted: that takes runs of several seeds." in page
-
-
 def test_figures_of_runs_that_all_failed_are_left_out():
     assert figures(frame(run(group="figure-1a", status="failed")), None) == []
 
