@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from html import escape
 
@@ -24,6 +25,12 @@ def numbers(values: np.ndarray, shown: int = 6) -> str:
     """Return the first of some numbers in words."""
     words = ", ".join(f"{value:.6g}" for value in values[:shown])
     return words if len(values) <= shown else f"{words}, … ({len(values)} in all)"
+
+
+def certified(lower_bound: float, gap: float, proved: bool) -> str:
+    """Say what is certified of a minimum."""
+    trusted = "" if proved or not math.isfinite(lower_bound) else ", up to rounding that is taken on trust"
+    return f"f* ≥ {lower_bound:.12g}, relative gap {gap:.2e}{trusted}"
 
 
 def duration(seconds: float) -> str:

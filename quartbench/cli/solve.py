@@ -11,6 +11,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from quartbench import views
+
 from .display import counted, fact_table, json_text, time_words
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ SHOWN = (
     "fun",
     "lower_bound",
     "gap",
+    "proved",
     "nit",
     "passes",
     "rounds",
@@ -170,7 +173,7 @@ def _table(problem: Problem, record: dict[str, Any], x: np.ndarray) -> Table:
         "method": escape(f"{record['solver']} in the metric {record['metric']}"),
         "status": f"[{colour}]{record['status']}[/]: {escape(record['message'])}",
         "f(x)": f"{record['fun']:.12g}",
-        "certified": f"f* ≥ {record['lower_bound']:.12g}, relative gap {record['gap']:.2e}",
+        "certified": views.certified(record["lower_bound"], record["gap"], record["proved"]),
         "x": _shown(x),
         "work": f"{counted(record['nit'], 'iteration', 'iterations')}, {counted(record['passes'], 'pass', 'passes')}"
         + _traffic(record),

@@ -88,6 +88,7 @@ class Compiled:
             History.later(_history, trace[0, : nit + 1], lower, seconds),
             rel_gap=rel_gap,
             gap=gap,
+            proved=True,
             solver=self._solver,
             metric=self._metric,
             reason=self._reason,

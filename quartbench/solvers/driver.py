@@ -347,11 +347,11 @@ class Run:
             return
         self.proved_point = self.kept
         x, found = prove(self.unscaled, self._placed(self.kept, self.kept_rho), self.dual, self.limits.rel_gap)
-        lower = max(found.lower_bound, self.proved.lower_bound)
+        lower, both = max(found.lower_bound, self.proved.lower_bound), found.proved and self.proved.proved
         if not found.value <= self.proved.value:
             x, found = self.x, self.proved
         if found.lower_bound < lower <= found.value:
-            found = found._replace(lower_bound=lower, gap=relative_gap(found.value, lower))
+            found = found._replace(lower_bound=lower, gap=relative_gap(found.value, lower), proved=both)
         self.x, self.proved = x, found
 
     def _placed(self, point: np.ndarray, rho: float | None = None) -> np.ndarray:
@@ -395,6 +395,7 @@ class Run:
             History(passes, seconds, values, lower, self.f_scale, steps, restarts, self.traffic[:rows]),
             rel_gap=self.limits.rel_gap,
             gap=self.proved.gap,
+            proved=self.proved.proved and self.proved.lower_bound > -math.inf,
             setup_time=setup_time,
             solver=self.method.name,
             metric=self.metric.name,

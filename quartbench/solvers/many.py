@@ -325,6 +325,7 @@ class _Block:
             History(passes, seconds, values, lower / f_scale, f_scale, steps, restarts),
             rel_gap=rel_gap,
             gap=found.gap,
+            proved=found.proved,
             setup_time=setup,
             solver=HomNewtonCG.name,
             metric=self.metric.name,

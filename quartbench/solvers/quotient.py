@@ -82,7 +82,7 @@ class OnQuotient:
         if quotient.exact:
             found.message += f"; {words}: x is 0 there"
             return found
-        found.fun = value_at(problem, x)
+        found.fun, found.proved = value_at(problem, x), False
         if found.lower_bound > -math.inf:
             found.lower_bound = min(found.lower_bound, found.fun)
             found.gap = relative_gap(found.fun, found.lower_bound)
@@ -118,5 +118,15 @@ def unbounded(problem: Problem, x: np.ndarray, value: float, why: str, solver: s
     if value == math.inf:
         raise ProblemError(f"f falls along a direction of the kernel, but nothing can be proved of it: {why}")
     return ended(
-        problem.form, x, value, -math.inf, "unbounded", nothing, gap=math.inf, solver=solver, metric="none", reason=why
+        problem.form,
+        x,
+        value,
+        -math.inf,
+        "unbounded",
+        nothing,
+        gap=math.inf,
+        proved=value == -math.inf,  # where no term sees a coordinate; else the kernel is a decision
+        solver=solver,
+        metric="none",
+        reason=why,
     )

@@ -155,6 +155,9 @@ class Result(OptimizeResult):
         is −∞, or where that is so to rounding alone, what f is proved to fall to.
     gap, lower_bound : float
         The certified relative gap (f(x) − lower_bound)/|f(x)| ≥ (f(x) − f*)/|f*|; infinite without a certificate.
+    proved : bool
+        Whether ``fun`` and ``lower_bound`` are true in exact arithmetic; False where the form's products are taken on
+        trust, where it is too large to factor, where the rank of its rows is a decision, and without a certificate.
     status : str
         converged, max_iter, max_passes, time_limit, stopped, stalled, trivial or unbounded.
     success : bool
@@ -186,6 +189,7 @@ class Result(OptimizeResult):
     fun: float
     gap: float
     lower_bound: float
+    proved: bool
     status: str
     success: bool
     message: str
@@ -233,7 +237,7 @@ class Result(OptimizeResult):
         facts = {
             "status": f"{self.status}: {self.message}",
             "f(x)": f"{self.fun:.12g}",
-            "certified": f"f* ≥ {self.lower_bound:.12g}, relative gap {self.gap:.2e}",
+            "certified": views.certified(self.lower_bound, self.gap, self.proved),
             "x": views.numbers(self.x.reshape(-1)),
             "work": f"{self.nit} iterations, {self.passes} passes",
             "time": f"set-up {views.duration(self.setup_time)}, solve {views.duration(self.solve_time)}",
@@ -243,7 +247,7 @@ class Result(OptimizeResult):
 
 #: What of a result is a number that may be infinite, and all that is kept of it in JSON beside x and history.
 NUMBERS = ("fun", "gap", "lower_bound", "setup_time", "solve_time")
-RECORDED = (*NUMBERS, "status", "success", "message", "nit", "passes", "rounds", "bytes", "solver", "metric")
+RECORDED = (*NUMBERS, "proved", "status", "success", "message", "nit", "passes", "rounds", "bytes", "solver", "metric")
 
 
 def _reals(x: np.ndarray) -> list[float]:
@@ -294,6 +298,7 @@ def ended(
     f_scale: float = 1.0,
     rel_gap: float = 0.0,
     gap: float,
+    proved: bool,
     setup_time: float = 0.0,
     solver: str,
     metric: str,
@@ -315,7 +320,9 @@ def ended(
     status : str
     history : History
     gap : float
-        What was proved of x; infinite without certificates.
+        The certified gap of x; infinite without certificates.
+    proved : bool
+        Whether ``value`` and ``lower`` are true in exact arithmetic.
     by, reason : str
         Who stopped the run, and why the method did what it did, for the message.
     nit : int, optional
@@ -333,6 +340,7 @@ def ended(
         fun=f_scale * value,
         gap=gap,
         lower_bound=f_scale * lower,
+        proved=proved,
         status=status,
         success=status in ("converged", "trivial"),
         message="; ".join(filter(None, (MESSAGES[status].format(**words), reason))),
@@ -352,4 +360,4 @@ def trivial(problem: Problem, solver: str) -> Result:
     """Return the result of a problem whose minimiser is 0, as c lies in the polar cone."""
     nothing = History([], [], [], -np.inf, 1.0, [], [])
     x = np.zeros(problem.dim)
-    return ended(problem.form, x, 0.0, 0.0, "trivial", nothing, gap=0.0, solver=solver, metric="none")
+    return ended(problem.form, x, 0.0, 0.0, "trivial", nothing, gap=0.0, proved=True, solver=solver, metric="none")

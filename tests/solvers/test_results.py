@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import matplotlib
 import numpy as np
 import pytest
+from scipy.sparse.linalg import aslinearoperator
 
 import quartbench as qb
 
@@ -33,6 +34,23 @@ def same(one, other):
     for column in qb.History.COLUMNS:
         assert one.history[column].dtype == other.history[column].dtype
         np.testing.assert_array_equal(one.history[column], other.history[column])
+
+
+def test_a_result_says_whether_its_bounds_are_proved_or_taken_on_trust():
+    rows, c = np.random.default_rng(0).standard_normal((40, 4)), np.array([1.0, 2.0, 0.0, -1.0])
+    products = qb.OperatorForm(aslinearoperator(rows))
+    dependent, unseen = np.hstack([rows, rows[:, :1]]), np.hstack([rows, np.zeros((40, 1))])
+    for solver in ("auto", "homgd"):
+        assert qb.solve(rows, c, solver=solver).proved
+        assert not qb.solve(qb.Problem(products, c), solver).proved
+        assert not qb.solve(rows, c, solver=solver, certify=False).proved
+        assert not qb.solve(dependent, [*c, c[0]], solver=solver).proved
+        assert qb.solve(unseen, [*c, 0.0], solver=solver).proved
+    assert not qb.solve(dependent, [*c, 0.0]).proved  # unbounded to rounding
+    assert qb.solve(unseen, [*c, 1.0]).proved  # unbounded, as no term sees the last coordinate
+    assert all(result.proved for result in qb.solve_many(rows, [c, 2.0 * c]))
+    assert "taken on trust" in qb.solve(qb.Problem(products, c))._repr_html_()
+    assert "taken on trust" not in qb.solve(rows, c)._repr_html_()
 
 
 @pytest.mark.parametrize(
