@@ -51,6 +51,7 @@ def test_the_installed_wheel_lists_what_it_has(wheel, tmp_path):
     where, *studies = listed.splitlines()
     assert Path(where).is_relative_to(tmp_path)
     assert [line.split()[0] for line in studies if line[:1].strip()] == [
+        "cluster",
         "full",
         "inverse",
         "paper",

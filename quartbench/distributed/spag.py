@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from quartbench.errors import ProblemError, whole_number
+from quartbench.errors import DeficientError, ProblemError, whole_number
 from quartbench.forms import StackedForm, TermForm
 from quartbench.model import Problem
 from quartbench.solvers import Iterate, Prepared, Solver, prepare, register
@@ -39,6 +39,8 @@ class Geometry:
     def __init__(self, sample: TermForm, problem: Problem) -> None:
         self.sample = sample
         self.prepared: Prepared = prepare(sample, problem.cone, rel_gap=INNER)
+        if self.prepared.deficient:
+            raise DeficientError("ρ̃ vanishes in a direction in which ρ may not")
 
     def step(self, at: np.ndarray, gradient: np.ndarray, level: float) -> np.ndarray:
         """Return argmin ⟨g,x⟩ + L·D_ρ̃(x,y) over K, which is argmin ρ̃(x) − ⟨∇ρ̃(y) − g/L, x⟩: eq. (breg_spag)."""

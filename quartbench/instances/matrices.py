@@ -214,11 +214,10 @@ def orthant(
     rng = generator(seed)
     if df is None:
         rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
-        record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, seed=int(seed))
     else:
         df = number("df", df, 0.5, 1e9)
         rows = rng.standard_t(df, (m, n))
-        record = origin("orthant", m=m, n=n, active=active, df=df, seed=int(seed))
+    record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, df=df, seed=int(seed))
     return plant(StackedForm(rows), Orthant(), generator(seed, PLANT_STREAM), record, active=active)
 
 

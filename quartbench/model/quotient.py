@@ -67,6 +67,8 @@ def quotient(form: Form) -> Quotient:
         sizes, directions = scipy.linalg.svd(np.ldexp(upper, -more), full_matrices=False)[1:]
         powers = powers + more
         rank = int((sizes > 2.0 * U * seen.size * sizes[0]).sum())
+        if rank == form.dim:
+            raise DeficientError(_unclear(sizes))
         if rank == seen.size:
             kept = rows[:, seen]
             return Quotient(form, StackedForm(kept, form.rank), seen, powers, None, 0.0)
@@ -74,11 +76,15 @@ def quotient(form: Form) -> Quotient:
         reduced = np.concatenate([piece @ basis for piece in _pieces(rows, seen, powers)])
     angle = 2.0 * U * max(rows.shape) * float(sizes[0] / sizes[rank - 1])
     if angle > CLEAR:
-        raise DeficientError(
-            f"ρ is not positive definite to rounding, and its rank cannot be told: singular values of {seen.size} "
-            f"columns fall to {sizes[-1] / sizes[0]:.1e} of the largest without a clear step; drop columns or add terms"
-        )
+        raise DeficientError(_unclear(sizes))
     return Quotient(form, StackedForm(reduced, form.rank), seen, powers, basis, angle)
+
+
+def _unclear(sizes: np.ndarray) -> str:
+    return (
+        f"ρ is not positive definite to rounding, and its rank cannot be told: singular values of {sizes.size} "
+        f"columns fall to {sizes[-1] / sizes[0]:.1e} of the largest without a clear step; drop columns or add terms"
+    )
 
 
 def _pieces(rows: Any, seen: np.ndarray, powers: np.ndarray) -> Iterator[np.ndarray]:

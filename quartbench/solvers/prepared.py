@@ -368,6 +368,11 @@ class Prepared:
         problem = given if isinstance(given, Problem) else self.problem(given)
         return trivial(problem, self.method.name) if problem.trivial else self.on_quotient().run(problem, *arguments)
 
+    @property
+    def deficient(self) -> bool:
+        """Whether ρ was seen to vanish on a subspace, so that solves are on the quotient by it."""
+        return self._quotient is not None or self.form.deficiency() is not None
+
     def on_quotient(self) -> OnQuotient:
         """Return what solves on the quotient by the kernel of ρ, made when it is first needed."""
         if self._quotient is None:

@@ -72,7 +72,7 @@ def test_everything_that_has_a_name_is_listed():
     # In a process of its own, as other tests register solvers here.
     found = json.loads(run_alone("list", "--json").stdout)
     assert {"gd", "bregman", "homgd", "accel-homgd"} <= found["solvers"].keys()
-    assert {"identity", "uniform", "lewis", "diagonal", "sampled"} == found["metrics"].keys()
+    assert {"identity", "uniform", "lewis", "diagonal", "diagonal-best", "sampled"} == found["metrics"].keys()
     assert all(line for entries in found.values() for line in entries.values()), "each with one line"
     assert "[sigma_min, 1]" in found["instances"]["spectrum"]
     assert "[sigma_min, 1]" in " ".join(run("list").output.split())

@@ -268,23 +268,6 @@ def test_the_size_of_a_dual_point_is_eight_units_above_its_power():
     assert excess(form.dual_size(hi, np.zeros(3)), wanted) == pytest.approx(8.0, abs=2.5)
 
 
-def test_products_on_trust_are_right_to_so_many_roundings_of_their_size():
-    from quartbench.forms.terms import TRUSTED
-
-    rows = np.random.default_rng(7).standard_normal((8, 3))
-    form = OperatorForm(RowProducts(rows)).scaled(2.0)
-    x, hi = np.array([1.0, -2.0, 3.0]), np.linspace(-1.0, 2.0, 8)
-    signs = np.random.default_rng(0).choice([-1.0, 1.0], 3)
-    entry = np.abs(rows @ signs).max() / math.sqrt(3)
-    size = max(np.linalg.norm(rows @ x), entry * np.linalg.norm(x))
-    np.testing.assert_allclose(form.known_image(x).error, TRUSTED * 2.0**-53 * size, rtol=1e-12)
-    size = max(np.linalg.norm(rows.T @ hi), entry * np.linalg.norm(hi))
-    found = form.known_residual(x, hi, 0.5 * hi)
-    np.testing.assert_allclose(found.error, TRUSTED * 2.0**-53 * size, rtol=1e-12)
-    np.testing.assert_allclose(found.rounded, x - 1.5 * rows.T @ hi, rtol=1e-12)
-    assert form.magnitude == pytest.approx(2.0 * entry)
-
-
 def test_residuals_of_the_gram_form_are_right_to_eight_squares_of_u():
     form = GramForm(2, 1)
     c, hi = np.array([3.0, -1.0]), np.array([-5.0, 0.5])

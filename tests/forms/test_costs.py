@@ -370,7 +370,7 @@ def test_eigenvalues_are_moved_to_the_safe_side_by_a_margin_of_their_own():
     assert (leverage.largest(form, weights, metric) / wanted - 1.0) / 1e-10 == pytest.approx(1.0, abs=0.01)
     least = np.linalg.eigvalsh(root[:, None] * (rows.T @ rows / math.sqrt(20)) * root)[0]
     base = form.weighted(form.uniform_weights())
-    lowered = 1.0 - leverage.smallest(form, metric) / least
+    lowered = 1.0 - leverage.smallest(form, metric, base) / least
     assert lowered == pytest.approx(1e-10 + base.rounding, rel=0.01)
 
 

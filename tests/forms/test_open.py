@@ -143,6 +143,8 @@ def test_a_study_and_its_peers_run_on_it(tmp_path, monkeypatch):
         "time_limit": 60.0,
         "optimum": None,
         "bounds": True,
+        "cluster": 0,
+        "blocks": 0,
     }
     rows = pandas.DataFrame([bench.run({**request, "spec": spec}) for spec in ("auto", "homgd", "scipy-lbfgs")])
     assert rows.success.all(), rows.message.tolist()
@@ -166,7 +168,7 @@ def test_bad_operators_say_what_is_wrong():
         with pytest.raises(ProblemError, match=message):
             qb.OperatorForm(operator, rank)
     with pytest.raises(ProblemError, match=r"rank is at most 3, but n = 6"):
-        qb.Problem(qb.OperatorForm(matrix.T), np.ones(6))
+        qb.Problem(qb.OperatorForm(matrix.T), np.ones(6), qb.Orthant())
     with pytest.raises(ProblemError, match="OperatorForm takes rows by their products"):
         qb.StackedForm(wrong)
 

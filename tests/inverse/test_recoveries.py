@@ -85,7 +85,7 @@ def test_the_one_start_is_counted_apart_and_restarts_make_their_own():
     assert recovery.start_passes > 0
     shared, own = recovery.solve("auto"), recovery.solve("auto", restarts=1)
     assert not [stage for stage in shared.stages if stage.name.endswith("start")]
-    assert own.passes >= shared.passes + recovery.start_passes
+    assert own.passes >= shared.passes + recovery.start_passes - 1  # the lengths of columns are found once
     assert isinstance(recovery.solve(inverse.DC(accuracy=0.5), tol=1e-3), inverse.Result)
 
 

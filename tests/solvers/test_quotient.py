@@ -227,3 +227,14 @@ def test_the_command_says_unbounded(tmp_path):
     ran = CliRunner().invoke(main, ["solve", str(tmp_path / "A.npy"), str(tmp_path / "c.npy")])
     assert "unbounded" in ran.output
     assert ran.exit_code != 0
+
+
+def test_rows_that_no_factor_takes_but_have_full_rank_are_refused_once(monkeypatch):
+    # On the border of rounding a factor may fail where singular values do not: there is no quotient to solve on.
+    def fails(*arguments, **options):
+        raise qb.DeficientError("ρ is not positive definite to rounding")
+
+    rows = np.random.default_rng(0).standard_normal((30, 4))
+    monkeypatch.setattr("quartbench.precondition.metric", fails)
+    with pytest.raises(qb.DeficientError, match="its rank cannot be told"):
+        qb.solve(rows, np.ones(4), solver="homgd", metric="uniform")

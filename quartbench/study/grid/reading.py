@@ -157,8 +157,9 @@ def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | 
         if name in table:
             given[name] = read_whole(table[name], f"{where}: {name}", 0)
     workers, blocks = given.get("cluster", 0), given.get("blocks", 0)
-    if workers and True in kinds:
-        raise ProblemError(f"{where}: cluster = {workers} is for convex problems, found recoveries")
+    (kind,) = kinds.values()
+    if workers and kind is not CONVEX:
+        raise ProblemError(f"{where}: cluster = {workers} is for convex problems, found {kind.instances}")
     if blocks and not 0 < workers <= blocks:
         raise ProblemError(
             f"{where}: blocks must be at least as many as workers, found {blocks} on cluster = {workers}"
