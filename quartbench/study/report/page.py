@@ -97,7 +97,8 @@ class Content:
     def __init__(self, runs: pd.DataFrame, about: dict[str, Any], kernels: dict | None) -> None:
         self.every, self.runs, self.about, self.kernels = runs, costs.convex(runs), about, kernels
         self.regressions = costs.regressions(runs)
-        self.noise = float(about.get("noise", {}).get("floor") or 0.0)
+        # A study that was stopped has not written its own yet.
+        self.noise = float(about.get("noise", {}).get("floor") or costs.noise(self.runs))
         self.claims = [(claim, claim.decide(runs)) for claim in CLAIMS]
         self.winners = tables.winners(self.runs)
         self.parts = applications.parts(runs)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quartbench.study.report.tables import break_even, kappa_table, leaders, winners
+from quartbench.study.report.tables import break_even, kappa_table, leaders, winner_table, winners
 
 from ..frames import frame, run
 
@@ -19,6 +19,11 @@ def test_break_even_by_hand():
     assert found.saving == pytest.approx(2.5)
     assert np.isnan(break_even(quick, plain).gap)
     assert break_even(frame(run(gaps=(1.0, 0.05), seconds=(0.0, 1.0))), quick).solves == 6  # 3 s by savings of ½ s
+
+
+def test_ties_are_spoken_of_where_repeats_tell_the_noise():
+    assert "A lead of less than 21%, the noise floor, is a tie" in winner_table([], 0.21).note
+    assert "no lead is called a tie" in winner_table([], 0.0).note
 
 
 def test_a_lead_within_the_noise_is_a_tie():

@@ -103,9 +103,9 @@ def winner_table(found: list[Winner], noise: float) -> Table:
                 number(one.passes),
             ]
         )
-    note = (
-        "Median seconds over seeds to the tightest gap that two contenders reached, set-up included. "
-        f"A lead of less than {noise:.0%}, the noise floor, is a tie."
+    ties = f"A lead of less than {noise:.0%}, the noise floor, is a tie."
+    note = "Median seconds over seeds to the tightest gap that two contenders reached, set-up included. " + (
+        ties if noise else "Without repeats the noise is not known, and no lead is called a tie."
     )
     columns = ["instance", "group", "gap", "fastest", "time", "lead", "fewest passes", "passes"]
     return Table("winners", "Who wins where", note, columns, rows, frozenset({2, 4, 7}))
