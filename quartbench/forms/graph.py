@@ -21,6 +21,7 @@ from quartbench.kernels.jit import shares, thread_count, together
 from quartbench.linalg.banded import Band
 from quartbench.linalg.blocks import BlockFronts
 from quartbench.linalg.dissection import Dissection
+from quartbench.linalg.edges import incidence
 from quartbench.linalg.known import Known
 from quartbench.linalg.laplacians import DENSE_VERTICES, laplacian
 from quartbench.metrics import Bounds, Laplacian
@@ -120,7 +121,7 @@ class GraphForm(TermForm):
         self.dim = self.points * self.coordinates
         self.terms, self.rank = len(self.edges), self.coordinates
         self.shape = (self.points, self.coordinates)
-        self._incidence = _incidence(self.heads, self.tails, self.points)
+        self._incidence = incidence(self.heads, self.tails, self.points)
         self._work = GATHER_COST * self.terms * self.coordinates
         self._kept["magnitude"] = 1.0
         self._kept["zero terms"] = np.empty(0, dtype=np.int64)
@@ -452,14 +453,3 @@ class GraphForm(TermForm):
     def from_arrays(cls, arrays):
         """Return the graph that a file kept."""
         return cls(arrays["points"], arrays["dim"], arrays["edges"])
-
-
-def _incidence(heads: np.ndarray, tails: np.ndarray, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return, vertex after vertex, where its edges start, its neighbours and the numbers of the edges to them."""
-    ends = np.concatenate([heads, tails])
-    order = np.argsort(ends, kind="stable")
-    indptr = np.zeros(points + 1, dtype=np.int64)
-    np.cumsum(np.bincount(ends, minlength=points), out=indptr[1:])
-    neighbours = np.concatenate([tails, heads])[order]
-    incident = np.tile(np.arange(len(heads), dtype=np.int64), 2)[order]
-    return indptr, neighbours, incident

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, any_array, real_array
+from quartbench.linalg.edges import in_order
 from quartbench.linalg.known import Known, U, raised
 
 from .base import register_form
@@ -40,8 +41,8 @@ class WeightedGraphForm(GraphForm):
         if weights.shape != (self.terms,) or not (weights > 0.0).all():
             least = f" with {weights.min():.3g}" if weights.size and not weights.min() > 0.0 else ""
             raise ProblemError(f"weights must be {self.terms} positive numbers, found shape {weights.shape}{least}")
-        given = np.sort(any_array(edges, "edges"), axis=1)
-        self.weights = weights[np.lexsort((given[:, 1], given[:, 0]))]  # as the edges are kept
+        order = in_order(any_array(edges, "edges"))[2]
+        self.weights = weights if order is None else weights[order]  # as the edges are kept
         self._lengths = np.sqrt(np.sqrt(self.weights))
         self._squares = self._lengths**2
         if not (SIZES[0] <= self._lengths.min() and self._lengths.max() <= SIZES[1]):

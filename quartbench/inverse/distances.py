@@ -6,9 +6,12 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from quartbench.errors import ProblemError, real_array, whole_number
 from quartbench.forms import GraphForm
+from quartbench.kernels import graph
+from quartbench.linalg.edges import adjacency
 
 from .contract import Method
 from .driver import State, solve
@@ -16,7 +19,7 @@ from .embeddings import landmark_start, spectral_start
 from .known import Data, read_distances, with_anchors
 from .problem import Problem
 from .results import Result, Stage
-from .rigidity import hinges, links, loose_points, movable_points, named, require_connected
+from .rigidity import hinges, loose_points, movable_points, named, require_connected
 
 #: In the weights 1/(d² + FLOOR·mean): how long a distance of length 0 is taken to be.
 FLOOR = 0.1
@@ -124,7 +127,8 @@ def distances(
     dim = whole_number(dim, "dim")
     relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
     data = with_anchors(read_distances(D, edges, weights), anchors, dim)
-    require_connected(data.points, data.edges)
+    joined = adjacency(data.points, data.edges)
+    require_connected(joined)
     search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback, "progress": progress})
     search.first(start, seed)
     for attempt in range(1, attempts + 1):
@@ -136,16 +140,16 @@ def distances(
     found.passes = sum(stage.passes for stage in search.stages)
     found.seconds = sum(stage.seconds for stage in search.stages)
     found.rmse = rmse(found.x, data.edges, data.lengths)
-    _name_unheld(found, data, dim)
+    _name_unheld(found, data, dim, joined)
     if anchors:
         found.x = onto_anchors(found.x, anchors)
     return found
 
 
-def _name_unheld(found: Result, data: Data, dim: int) -> None:
+def _name_unheld(found: Result, data: Data, dim: int, joined: sp.csr_matrix) -> None:
     """Say which points the known distances do not hold: too few of them, or parts that turn about others."""
-    found.loose = loose_points(data.points, data.edges, dim)
-    found.hinges = hinges(data.points, data.edges)
+    found.loose = loose_points(data.points, data.edges, dim, joined)
+    found.hinges = hinges(data.points, data.edges, joined)
     found.movable = movable_points(data.points, data.edges, dim, found.hinges)
     if found.loose.size:
         found.message += f"; too few distances hold {named(found.loose)}, which may lie anywhere that these allow"
@@ -272,7 +276,7 @@ class _Search:
         blame = np.bincount(heads, miss, self.data.points) + np.bincount(tails, miss, self.data.points)
         moved = np.zeros(self.data.points, dtype=bool)
         moved[rng.choice(self.data.points, p=blame / blame.sum())] = True
-        joined = links(self.data.points, self.data.edges)
+        joined = adjacency(self.data.points, self.data.edges)
         for _ in range(int(rng.integers(0, HOPS + 1))):
             moved |= joined @ moved > 0
         return moved
@@ -348,7 +352,9 @@ def rmsd(x: Any, truth: Any) -> float:
 
 def rmse(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> float:
     """Return the root mean square error of distances."""
-    found = np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1)
+    heads, tails = np.ascontiguousarray(edges.T)
+    apart = graph.image(heads, tails, np.ascontiguousarray(x)).reshape(len(heads), -1)
+    found = np.sqrt(np.einsum("ij,ij->i", apart, apart))
     return float(np.sqrt(((found - lengths) ** 2).mean()))
 
 

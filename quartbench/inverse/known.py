@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from quartbench.errors import ProblemError, any_array, real_array
+from quartbench.linalg.edges import in_order
 
 #: How far D may be from its transpose, relative to its largest entry.
 MIRRORED = 1e-9
@@ -52,10 +53,10 @@ def read_distances(D: Any, edges: Any = None, weights: Any = None) -> Data:
         heavy = None if weights is None else real_array(weights, "weights", 1)
         if heavy is not None and heavy.size != lengths.size:
             raise ProblemError(f"weights must be {lengths.size}, one for each distance, found {heavy.size}")
-        pairs = np.sort(pairs.astype(np.int64), axis=1)
-        order = np.lexsort((pairs[:, 1], pairs[:, 0]))
-        pairs, lengths = pairs[order], lengths[order]
-        heavy = None if heavy is None else heavy[order]
+        low, high, order = in_order(pairs)
+        pairs = np.stack([low, high], axis=1)
+        if order is not None:
+            lengths, heavy = lengths[order], None if heavy is None else heavy[order]
     if not len(pairs):
         raise ProblemError("D must hold at least one distance between two points, found none")
     if (pairs[:, 0] == pairs[:, 1]).any():
@@ -92,7 +93,7 @@ def with_anchors(data: Data, anchors: dict[int, Any] | None, dim: int) -> Data:
         if data.weights is None
         else np.concatenate([data.weights[~between], np.full(len(made), data.weights.max())])
     )
-    edges = np.concatenate([data.edges[~between], made])
-    order = np.lexsort((edges[:, 1], edges[:, 0]))
+    low, high, order = in_order(np.concatenate([data.edges[~between], made]))
+    order = slice(None) if order is None else order
     joined = np.concatenate([data.lengths[~between], lengths])
-    return Data(data.points, edges[order], joined[order], None if weights is None else weights[order])
+    return Data(data.points, np.stack([low, high], axis=1), joined[order], None if weights is None else weights[order])

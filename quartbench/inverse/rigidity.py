@@ -12,6 +12,7 @@ from scipy.sparse.csgraph import connected_components
 
 from quartbench.errors import ProblemError
 from quartbench.kernels import graph
+from quartbench.linalg.edges import adjacency
 from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 #: Points that an error or a message names at most.
@@ -28,9 +29,9 @@ ZERO, CLEARLY = 1e-12, 1e-10
 SAME = 1e-6
 
 
-def require_connected(points: int, edges: np.ndarray) -> None:
+def require_connected(joined: sp.csr_matrix) -> None:
     """Raise where the known distances leave points apart: nothing says where one part lies relative to another."""
-    count, label = connected_components(links(points, edges), directed=False)
+    count, label = connected_components(joined, directed=False)
     if count > 1:
         sizes = np.bincount(label)
         outside = np.flatnonzero(label != sizes.argmax())
@@ -48,14 +49,22 @@ def largest_part(points: int, pairs: Any) -> np.ndarray:
     >>> qb.inverse.largest_part(5, [[0, 1], [1, 2], [3, 4]])
     array([0, 1, 2])
     """
-    _, label = connected_components(links(points, np.asarray(pairs)), directed=False)
+    _, label = connected_components(adjacency(points, pairs), directed=False)
     return np.flatnonzero(label == np.bincount(label).argmax())
 
 
-def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
+def loose_points(points: int, edges: np.ndarray, dim: int, joined: sp.csr_matrix | None = None) -> np.ndarray:
     """Return the points that fewer than dim + 1 distances hold, counted among points that are held themselves.
 
     Such a point may be mirrored or turned without changing a distance.
+
+    Parameters
+    ----------
+    points : int
+    edges : integer array of shape (m, 2)
+    dim : int
+    joined : sparse matrix, optional
+        The adjacency matrix of the edges, where it is known.
 
     Examples
     --------
@@ -64,25 +73,32 @@ def loose_points(points: int, edges: np.ndarray, dim: int) -> np.ndarray:
     array([5])
     """
     degrees = np.bincount(np.asarray(edges).ravel(), minlength=points)
-    joined = links(points, edges)
     held, needed = np.ones(points, dtype=bool), min(dim + 1, points - 1)
     while True:
         fallen = np.flatnonzero(held & (degrees < needed))
         if not fallen.size:
             return np.flatnonzero(~held)
         held[fallen] = False
+        joined = adjacency(points, edges) if joined is None else joined
         degrees = joined[:, held].getnnz(axis=1)
 
 
-def hinges(points: int, edges: np.ndarray) -> np.ndarray:
+def hinges(points: int, edges: np.ndarray, joined: sp.csr_matrix | None = None) -> np.ndarray:
     """Return the points whose removal leaves others apart: both ends of a bridge, and the point two parts share.
+
+    Parameters
+    ----------
+    points : int
+    edges : integer array of shape (m, 2)
+    joined : sparse matrix, optional
+        The adjacency matrix of the edges, where it is known.
 
     Examples
     --------
     >>> qb.inverse.hinges(5, np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4], [2, 4]]))  # two triangles share a corner
     array([2])
     """
-    joined = links(points, edges)
+    joined = adjacency(points, edges) if joined is None else joined
     return np.flatnonzero(graph.cut_vertices(joined.indptr.astype(np.int64), joined.indices.astype(np.int64)))
 
 
@@ -117,7 +133,7 @@ def movable_points(points: int, edges: np.ndarray, dim: int, cuts: np.ndarray | 
     if cuts.size:
         rest = np.ones(points, dtype=bool)
         rest[cuts] = False
-        _, label = connected_components(links(points, edges)[rest][:, rest], directed=False)
+        _, label = connected_components(adjacency(points, edges)[rest][:, rest], directed=False)
         if label.size:
             moves[np.flatnonzero(rest)[label != np.bincount(label).argmax()]] = True
     if dim * points <= RANKED:
@@ -174,7 +190,7 @@ def _rigid_motions(x: np.ndarray) -> np.ndarray:
 
 def _simplices(points: int, edges: np.ndarray, dim: int):
     """Yield for every point dim points that are likely to be rigid together: itself and neighbours it shares."""
-    joined = links(points, edges)
+    joined = adjacency(points, edges)
     near = [set(joined.indices[joined.indptr[i] : joined.indptr[i + 1]].tolist()) for i in range(points)]
     for i in range(points):
         few, common = [i], near[i]
@@ -182,13 +198,6 @@ def _simplices(points: int, edges: np.ndarray, dim: int):
             few.append(min(common))
             common = common & near[few[-1]]
         yield tuple(few)
-
-
-def links(points: int, edges: np.ndarray) -> sp.csr_matrix:
-    """Return the graph of known distances as a symmetric matrix of ones."""
-    edges = np.asarray(edges)
-    heads, tails = np.concatenate([edges, edges[:, ::-1]]).T
-    return sp.csr_matrix((np.ones(heads.size, dtype=np.int8), (heads, tails)), shape=(points, points))
 
 
 def named(points: np.ndarray) -> str:

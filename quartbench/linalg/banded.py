@@ -10,6 +10,8 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from quartbench.kernels import banded
 from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
+from .edges import adjacency
+
 
 class Band:
     """An order of the vertices of a graph in which its edges are short, for matrices of d × d blocks on them.
@@ -39,8 +41,7 @@ class Band:
         lists: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         if lists is None:
-            links = sp.coo_matrix((np.ones(heads.size, dtype=np.int8), (heads, tails)), shape=(points, points))
-            links = (links + links.T).tocsr()
+            links = adjacency(points, np.stack([heads, tails], axis=1))
         else:
             links = sp.csr_matrix((np.ones(2 * heads.size, dtype=np.int8), *lists[::-1]), shape=(points, points))
         order = reverse_cuthill_mckee(links, symmetric_mode=True)
