@@ -9,16 +9,17 @@ from __future__ import annotations
 import numpy as np
 from numba import prange
 
-from .graph import EDGES, _differences, _scatter
 from .jit import gather_kernel, kernel, parallel_kernel
 from .rows import _add_pair, _block_terms, _dots_pair, _join, _total, _turn
 
 # On images ------------------------------------------------------------------------------------------------------------
 
 
+# Loops over the entries of a term are unrolled where the rank is a constant: then a kernel takes a quarter of the time.
+
+
 @kernel
-def gradient_weights(image, rank, d, omega, weights):
-    """Write wᵢ = 4ωᵢ(‖sᵢ‖² − dᵢ)sᵢ, so that ∇F = Σ Uᵢwᵢ, and return F."""
+def _write_gradient_weights(image, rank, d, omega, weights):
     total = 0.0
     for i in range(d.size):
         q = -d[i]
@@ -32,8 +33,19 @@ def gradient_weights(image, rank, d, omega, weights):
 
 
 @kernel
-def product_weights(image, direction, rank, alpha, beta, weights):
-    """Write wᵢ = αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ, t the image of v."""
+def gradient_weights(image, rank, d, omega, weights):
+    """Write wᵢ = 4ωᵢ(‖sᵢ‖² − dᵢ)sᵢ, so that ∇F = Σ Uᵢwᵢ, and return F."""
+    if rank == 1:
+        return _write_gradient_weights(image, 1, d, omega, weights)
+    if rank == 2:
+        return _write_gradient_weights(image, 2, d, omega, weights)
+    if rank == 3:
+        return _write_gradient_weights(image, 3, d, omega, weights)
+    return _write_gradient_weights(image, rank, d, omega, weights)
+
+
+@kernel
+def _write_product_weights(image, direction, rank, alpha, beta, weights):
     for i in range(alpha.size):
         b = 0.0
         for k in range(i * rank, (i + 1) * rank):
@@ -41,6 +53,19 @@ def product_weights(image, direction, rank, alpha, beta, weights):
         b *= beta[i]
         for k in range(i * rank, (i + 1) * rank):
             weights[k] = alpha[i] * direction[k] + b * image[k]
+
+
+@kernel
+def product_weights(image, direction, rank, alpha, beta, weights):
+    """Write wᵢ = αᵢtᵢ + βᵢ⟨sᵢ,tᵢ⟩sᵢ, t the image of v."""
+    if rank == 1:
+        _write_product_weights(image, direction, 1, alpha, beta, weights)
+    elif rank == 2:
+        _write_product_weights(image, direction, 2, alpha, beta, weights)
+    elif rank == 3:
+        _write_product_weights(image, direction, 3, alpha, beta, weights)
+    else:
+        _write_product_weights(image, direction, rank, alpha, beta, weights)
 
 
 @kernel
@@ -53,8 +78,8 @@ def _quartic(square, slope, curvature, twist, last):
 
 
 @kernel
-def line(image, direction, rank, d, omega):
-    """Return the five coefficients of t ↦ F(x + t v), constant first, from the images of x and v."""
+def _add_misfits(image, direction, rank, d, omega):
+    """Return the sums of ``_quartic``."""
     c0 = c1 = c2 = c3 = c4 = 0.0
     for i in range(d.size):
         a = -d[i]
@@ -69,12 +94,12 @@ def line(image, direction, rank, d, omega):
         c2 += w * (4.0 * b * b + 2.0 * a * e)
         c3 += w * b * e
         c4 += w * e * e
-    return _quartic(c0, c1, c2, c3, c4)
+    return c0, c1, c2, c3, c4
 
 
 @kernel
-def line_to(image, ahead, rank, d, omega):
-    """Return the coefficients of t ↦ F(x + t(y − x)) from the images of x and y, without writing their difference."""
+def _add_misfits_to(image, ahead, rank, d, omega):
+    """Return the sums of ``_quartic`` for the direction from an image to the one ahead, which is not written."""
     c0 = c1 = c2 = c3 = c4 = 0.0
     for i in range(d.size):
         a = -d[i]
@@ -91,7 +116,48 @@ def line_to(image, ahead, rank, d, omega):
         c2 += w * (4.0 * b * b + 2.0 * a * e)
         c3 += w * b * e
         c4 += w * e * e
-    return _quartic(c0, c1, c2, c3, c4)
+    return c0, c1, c2, c3, c4
+
+
+@kernel
+def _add_misfits_to_three(image, ahead, d, omega):
+    """Return the sums of ``_add_misfits_to`` for rank 3, whose loop the compiler does not unroll well."""
+    c0 = c1 = c2 = c3 = c4 = 0.0
+    for i in range(d.size):
+        s0, s1, s2 = image[3 * i], image[3 * i + 1], image[3 * i + 2]
+        t0, t1, t2 = ahead[3 * i] - s0, ahead[3 * i + 1] - s1, ahead[3 * i + 2] - s2
+        a = s0 * s0 + s1 * s1 + s2 * s2 - d[i]
+        b = s0 * t0 + s1 * t1 + s2 * t2
+        e = t0 * t0 + t1 * t1 + t2 * t2
+        w = omega[i]
+        c0 += w * a * a
+        c1 += w * a * b
+        c2 += w * (4.0 * b * b + 2.0 * a * e)
+        c3 += w * b * e
+        c4 += w * e * e
+    return c0, c1, c2, c3, c4
+
+
+@kernel
+def line(image, direction, rank, d, omega):
+    """Return the five coefficients of t ↦ F(x + t v), constant first, from the images of x and v."""
+    if rank == 1:
+        return _quartic(*_add_misfits(image, direction, 1, d, omega))
+    if rank == 2:
+        return _quartic(*_add_misfits(image, direction, 2, d, omega))
+    return _quartic(*_add_misfits(image, direction, rank, d, omega))
+
+
+@kernel
+def line_to(image, ahead, rank, d, omega):
+    """Return the coefficients of t ↦ F(x + t(y − x)) from the images of x and y, without writing their difference."""
+    if rank == 1:
+        return _quartic(*_add_misfits_to(image, ahead, 1, d, omega))
+    if rank == 2:
+        return _quartic(*_add_misfits_to(image, ahead, 2, d, omega))
+    if rank == 3:
+        return _quartic(*_add_misfits_to_three(image, ahead, d, omega))
+    return _quartic(*_add_misfits_to(image, ahead, rank, d, omega))
 
 
 # Complex rows, as interleaved reals (m, 2N) ---------------------------------------------------------------------------
@@ -175,6 +241,41 @@ def product_complex_parallel(rows, s, alpha, beta, v, bounds):
 
 
 @gather_kernel
+def _evaluate_edges(heads, tails, x, d, omega, r, image, gradient):
+    total = 0.0
+    for e in range(heads.size):
+        i = np.uintp(heads[e])
+        j = np.uintp(tails[e])
+        q = -d[e]
+        for k in range(r):
+            s = x[i, k] - x[j, k]
+            image[np.uintp(e * r + k)] = s
+            q += s * s
+        total += omega[e] * q * q
+        q *= 4.0 * omega[e]
+        for k in range(r):
+            w = q * image[np.uintp(e * r + k)]
+            gradient[i, k] += w
+            gradient[j, k] -= w
+    return total
+
+
+@gather_kernel
+def _add_edge_products(heads, tails, s, alpha, beta, v, r, product):
+    for e in range(heads.size):
+        i = np.uintp(heads[e])
+        j = np.uintp(tails[e])
+        b = 0.0
+        for k in range(r):
+            b += s[np.uintp(e * r + k)] * (v[i, k] - v[j, k])
+        b *= beta[e]
+        for k in range(r):
+            w = alpha[e] * (v[i, k] - v[j, k]) + b * s[np.uintp(e * r + k)]
+            product[i, k] += w
+            product[j, k] -= w
+
+
+@gather_kernel
 def evaluate_edges(heads, tails, x, d, omega):
     """Return F(X), ∇F(X) and the image of X in one pass over the edges."""
     r = x.shape[1]
@@ -182,32 +283,46 @@ def evaluate_edges(heads, tails, x, d, omega):
     gradient = np.zeros_like(x)
     total = 0.0
     if r == 3:
+        # Edges of one head follow each other: what it gets stays in registers until the next.
+        last = np.uintp(heads[0])
+        g0 = g1 = g2 = 0.0
         for e in range(heads.size):
             i = np.uintp(heads[e])
             j = np.uintp(tails[e])
+            k = np.uintp(3 * e)
+            if i != last:
+                gradient[last, 0] += g0
+                gradient[last, 1] += g1
+                gradient[last, 2] += g2
+                g0 = g1 = g2 = 0.0
+                last = i
             s0 = x[i, 0] - x[j, 0]
             s1 = x[i, 1] - x[j, 1]
             s2 = x[i, 2] - x[j, 2]
-            image[3 * e] = s0
-            image[3 * e + 1] = s1
-            image[3 * e + 2] = s2
+            image[k] = s0
+            image[k + np.uintp(1)] = s1
+            image[k + np.uintp(2)] = s2
             q = s0 * s0 + s1 * s1 + s2 * s2 - d[e]
             total += omega[e] * q * q
             q *= 4.0 * omega[e]
-            gradient[i, 0] += q * s0
-            gradient[i, 1] += q * s1
-            gradient[i, 2] += q * s2
+            g0 += q * s0
+            g1 += q * s1
+            g2 += q * s2
             gradient[j, 0] -= q * s0
             gradient[j, 1] -= q * s1
             gradient[j, 2] -= q * s2
+        gradient[last, 0] += g0
+        gradient[last, 1] += g1
+        gradient[last, 2] += g2
         return total, gradient, image
-    weights = np.empty(EDGES * r)
-    for e in range(0, heads.size, EDGES):
-        end = min(e + EDGES, heads.size)
-        part = image[e * r : end * r]
-        _differences(heads, tails, e, end, x, part)
-        total += gradient_weights(part, r, d[e:end], omega[e:end], weights)
-        _scatter(heads, tails, e, end, weights, gradient)
+    if r == 2:
+        total = _evaluate_edges(heads, tails, x, d, omega, 2, image, gradient)
+    elif r == 4:
+        total = _evaluate_edges(heads, tails, x, d, omega, 4, image, gradient)
+    elif r == 5:
+        total = _evaluate_edges(heads, tails, x, d, omega, 5, image, gradient)
+    else:
+        total = _evaluate_edges(heads, tails, x, d, omega, r, image, gradient)
     return total, gradient, image
 
 
@@ -249,11 +364,8 @@ def product_edges(heads, tails, s, alpha, beta, v):
         product[last, 1] += p1
         product[last, 2] += p2
         return product
-    differences, weights = np.empty(EDGES * r), np.empty(EDGES * r)
-    for e in range(0, heads.size, EDGES):
-        end = min(e + EDGES, heads.size)
-        part = differences[: (end - e) * r]
-        _differences(heads, tails, e, end, v, part)
-        product_weights(s[e * r : end * r], part, r, alpha[e:end], beta[e:end], weights)
-        _scatter(heads, tails, e, end, weights, product)
+    if r == 2:
+        _add_edge_products(heads, tails, s, alpha, beta, v, 2, product)
+    else:
+        _add_edge_products(heads, tails, s, alpha, beta, v, r, product)
     return product
