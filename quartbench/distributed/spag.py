@@ -48,7 +48,10 @@ class Geometry:
         if not linear.any():
             return np.zeros_like(at)
         start = at if float(linear @ at) > 0.0 else None
-        return self.sample.flat(self.prepared.solve(linear, start, max_iter=INNER_ITERATIONS).x)
+        try:
+            return self.sample.flat(self.prepared.solve(linear, start, max_iter=INNER_ITERATIONS).x)
+        except ProblemError:  # where the sample hardly grows, its minimiser may be no number: L was too small
+            return np.zeros_like(at)
 
     def ratio(self, at: Evaluated, to: Evaluated) -> float:
         """Return D_ρ/D_ρ̃ from one point to another: between μ_m and L_m of eq. (spag)."""

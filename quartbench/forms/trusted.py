@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quartbench.kernels.exact import add
-from quartbench.linalg.known import Known, U, raised
+from quartbench.linalg.known import Known, U, length, raised
 
 if TYPE_CHECKING:
     from .terms import TermForm
@@ -86,7 +86,7 @@ class Products:
         else:
             image = self._form.image(x)
             found = Known(image, np.zeros_like(image), np.zeros_like(image))
-        return self._allowed(found, self.share * float(np.linalg.norm(self.lengths * x)))
+        return self._allowed(found, self.share * length(self.lengths * x))
 
     def residual(self, c: np.ndarray, hi: np.ndarray, lo: np.ndarray, exact: bool) -> Known:
         """Return c − Mᵀ(hi + lo) with bounds."""
@@ -95,7 +95,7 @@ class Products:
         else:
             moved = add(*add(c, np.zeros_like(c), -self._form.adjoint(hi)), -self._form.adjoint(lo))
             found = Known(*moved, np.zeros_like(c))
-        return self._allowed(found, self.share * float(np.linalg.norm(hi)) * self.lengths)
+        return self._allowed(found, self.share * length(hi) * self.lengths)
 
     @staticmethod
     def _allowed(found: Known, more: np.ndarray | float) -> Known:

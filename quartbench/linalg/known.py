@@ -101,3 +101,9 @@ def ldexp(x: float, power: int) -> float:
         return math.ldexp(x, power)
     except OverflowError:
         return math.copysign(math.inf, x)
+
+
+def length(v: np.ndarray) -> float:
+    """Return ‖v‖₂, as it comes, also where squares under- or overflow."""
+    size = float(np.abs(v).max(initial=0.0))
+    return size * float(np.linalg.norm(v / size)) if 0.0 < size < math.inf else size

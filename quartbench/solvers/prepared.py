@@ -19,6 +19,7 @@ from quartbench.cones import Cone, cone_of
 from quartbench.errors import DeficientError, ProblemError
 from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
+from quartbench.linalg.known import U
 from quartbench.metrics import Metric
 from quartbench.model import Problem
 from quartbench.model.estimate import belongs, certifying_metric
@@ -88,8 +89,8 @@ def solve(
     time_limit : float or None
         Stop after so many seconds of set-up and iterations; within either when it next reads the rows.
     start : array, optional
-        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else the minimum-norm point of 𝒞 (errata 7 of the
-        documentation).
+        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else, or where that is zero to rounding, the minimum-norm
+        point of 𝒞 (errata 7 of the documentation).
     callback : callable, optional
         Called with a :class:`State` after every iterate, off the clock; stops the run by returning False.
     progress : bool
@@ -460,10 +461,11 @@ class Unprepared(Solver):
 def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
     """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm.
 
-    The latter is P/‖P‖² with P = P_K(B⁻¹c); ⟨c,P⟩ = ‖P‖² by Moreau's theorem (errata 7 of the documentation). In a
-    metric of the problem's ``own`` form ρ is about ‖P‖^{−4} there, and has to be a number.
+    The latter, to which a start that is orthogonal to c but for rounding gives way, is P/‖P‖² with P = P_K(B⁻¹c);
+    ⟨c,P⟩ = ‖P‖² by Moreau's theorem (errata 7 of the documentation). In a metric of the problem's ``own`` form ρ is
+    about ‖P‖^{−4} there, and at the minimiser, and has to be a number.
     """
-    if start is None:
+    if start is None or own:
         point = problem.cone.project(metric.solve(problem.c), metric)
         inner = float(problem.c @ point)
         if own and not 1.0 / STEEPEST <= inner <= STEEPEST:
@@ -471,7 +473,8 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None, own: boo
                 "columns of the rows must be in comparable units: the minimiser is so far from their size, by a factor "
                 f"of about {inner:.1e}, that fourth powers are no numbers; scale the columns that are small or large"
             )
-        return point / inner
+        if start is None:
+            return point / inner
     flat = problem.form.flat(start, "start")
     if not np.isfinite(flat).all():
         raise ProblemError("start must be finite, found NaN or infinity")
@@ -479,6 +482,9 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None, own: boo
     point = problem.cone.project(flat / size, metric) if size > 0.0 else flat
     inner = float(problem.c @ point)
     if not inner > 0.0:
+        products = float(np.abs(problem.c) @ np.abs(point))
+        if abs(inner) <= point.size * U * products and products > 0.0:  # its sign is rounding
+            return starting_point(problem, metric, None, own)
         raise ProblemError(f"start must have ⟨c,start⟩ > 0 once projected onto the cone, found {inner * size:.3g}")
     return point / inner
 

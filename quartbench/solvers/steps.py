@@ -157,8 +157,8 @@ class PlainStep(Step):
         """Return P_K(z − tB⁻¹∇f(z)) and its squared distance from z."""
         slope = z.gradient - self.c
         if self.straight:
-            v = self.project(self.metric.solve(slope))
-            return z.point - t * v, t * t * float(slope @ v)
+            h = t * self.project(self.metric.solve(slope))
+            return z.point - h, t * float(slope @ h)  # slopes of 1e200 have no squares, but short steps
         y = self.project(z.point - t * self.metric.solve(slope))
         h = y - z.point
         return y, float(h @ self.metric.apply(h))

@@ -6,6 +6,7 @@ import pytest
 import quartbench as qb
 from quartbench.distributed import SPAG, BregmanStochastic
 from quartbench.distributed.sampling import probabilities, reference
+from quartbench.distributed.spag import Geometry
 from quartbench.testing import check_solver
 
 from .clusters import blocks_of, local
@@ -49,6 +50,12 @@ def test_the_reference_is_unbiased(sampling):
     values = [reference(form, 0.2, sampling, seed).value(x) for seed in range(60)]
     assert abs(np.mean(values) - form.value(x)) <= 4.0 * np.std(values) / 60**0.5
     assert np.std(values) > 0.0
+
+
+def test_a_step_whose_minimiser_is_out_of_range_goes_nowhere():
+    problem = qb.Problem(qb.StackedForm(np.diag([1e-90, 1.0])), [1.0, 1.0])
+    geometry, at = Geometry(problem.form, problem), np.array([1.0, 1.0])
+    np.testing.assert_array_equal(geometry.step(at, np.array([-1.0, 0.0]), 1.0), 0.0)
 
 
 def test_probabilities_are_at_most_one_and_add_up():

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartbench.linalg.known import SMALLEST, Known, U, exactly, finite, raised, up
+from quartbench.linalg.known import SMALLEST, Known, U, exactly, finite, length, raised, up
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 SIZES = st.floats(0.0, 1e300, allow_subnormal=True)
@@ -80,3 +80,14 @@ def test_scaling_by_one_changes_nothing():
     known = Known(np.array([1.0]), np.array([1e-17]), np.array([0.0]))
     assert known.scaled(0) is known
     assert known.rounded == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_lengths_whose_squares_are_no_numbers(scale):
+    assert length(scale * np.array([3.0, 0.0, -4.0])) == pytest.approx(5.0 * scale, rel=1e-15, abs=0.0)
+
+
+def test_lengths_of_nothing_and_of_infinity():
+    assert length(np.zeros(3)) == 0.0
+    assert length(np.zeros(0)) == 0.0
+    assert length(np.array([1.0, -np.inf])) == np.inf

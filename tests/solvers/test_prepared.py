@@ -9,6 +9,7 @@ import quartbench as qb
 from quartbench import instances, testing
 from quartbench.errors import ProblemError
 from quartbench.forms import DenseForm, TermForm
+from quartbench.metrics import Identity
 from quartbench.model.certificate import Certificate, relative_gap
 from quartbench.solvers import HomGD, Solver, driver, prepared
 
@@ -200,3 +201,23 @@ def test_a_bound_that_was_proved_before_is_kept_where_it_is_better():
     run._prove()
     assert run.x is x
     assert run.proved.value == before.value
+
+
+@pytest.mark.parametrize("start", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 2.0**-52]], ids=["zero", "less by rounding"])
+def test_a_start_on_which_c_is_zero_to_rounding_gives_way_to_the_own_start(start):
+    problem = qb.Problem(qb.StackedForm(np.eye(3)), [1.0, 1.0, -2.0])
+    own = prepared.starting_point(problem, Identity(3))
+    assert prepared.starting_point(problem, Identity(3), start) == pytest.approx(own, rel=1e-15)
+
+
+def test_a_start_on_which_c_is_clearly_negative_is_an_error():
+    problem = qb.Problem(qb.StackedForm(np.eye(3)), [1.0, 1.0, -2.0])
+    with pytest.raises(ProblemError, match="once projected"):
+        prepared.starting_point(problem, Identity(3), [1.0, 1.0, 1.0 + 1e-13])
+
+
+@pytest.mark.parametrize("start", [None, [1.0, 1.0]], ids=["own start", "given start"])
+def test_a_minimiser_out_of_range_is_an_error_from_every_start(start):
+    form = qb.StackedForm(np.diag([1e-90, 1.0]))
+    with pytest.raises(ProblemError, match="comparable units"):
+        qb.solve(qb.Problem(form, [1.0, 1.0]), "homnewton", start=start)

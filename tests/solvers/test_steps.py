@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quartbench import instances, precondition, testing
+from quartbench import Problem, instances, precondition, testing
 from quartbench.forms import StackedForm
 from quartbench.metrics import Identity
 from quartbench.solvers import starting_point
 from quartbench.solvers.geometry import Geometry, kernel_scale
-from quartbench.solvers.steps import LineSearch, PlainStep, RootStep, evaluate
+from quartbench.solvers.steps import Evaluated, LineSearch, PlainStep, RootStep, evaluate
 
 PROBLEMS = {name: problem.normalised().problem for name, problem in testing.problems(seed=1).items()}
 CASES = [(name, metric) for name, problem in PROBLEMS.items() for metric in testing.solvers._metrics(problem)]
@@ -204,3 +204,11 @@ def test_a_search_ends_where_numbers_have_left_their_range():
     search.line, search.ratio = (np.nan,) * 5, 0.5
     point, _ = search.shorten(y, y.point + 1.0, 5.0)
     np.testing.assert_allclose(point, y.point, atol=1e-15)
+
+
+def test_a_plain_step_from_a_slope_that_has_no_square():
+    problem = Problem(StackedForm(np.eye(2)), [1.0, 1.0])
+    step, z = PlainStep(problem, Identity(2)), Evaluated(np.array([3.0, 4.0]), 1.0, np.array([3e200, 4e200]), None)
+    y, squared = step(z, 1e-200)
+    assert y == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert squared == pytest.approx(25.0, rel=1e-12)
