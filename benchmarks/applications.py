@@ -86,11 +86,7 @@ def run(name, repeats):
 
 
 class Recovery:
-    """Passes and seconds from the start to a relative residual of 1e-6, on one thread.
-
-    ``wall`` is the whole call: the form, all checks, all solves and what is said of the points. ``seconds`` are those
-    of the solves alone.
-    """
+    """Passes and seconds of all solves from a start to a relative residual of 1e-6, and the wall of the whole call."""
 
     version = common.PROBLEM_SET
     params = (PHASE + DISTANCES, METHODS)
