@@ -42,6 +42,21 @@ AGAIN = 0.5
 SLIP = 1e-13
 
 
+class Wanted(NamedTuple):
+    """What a call asks for beside its problem, under the names that :func:`quartbench.solve` has for it."""
+
+    rel_gap: float | None
+    max_iter: int | None
+    max_passes: int | None
+    time_limit: float | None
+    start: Any
+    callback: Callable[[State], Any] | None
+    progress: bool
+    certify: bool
+    #: Whether the set-up was paid before, and does not count.
+    paid: bool = False
+
+
 class Limits(NamedTuple):
     """When a run ends; infinite for never, and a gap below zero."""
 

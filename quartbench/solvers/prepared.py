@@ -29,7 +29,7 @@ from quartbench.runtime.stopwatch import Stopwatch
 
 from .compiled import REPRESENTABLE, Compiled
 from .contract import Iterate, Solver, choice
-from .driver import Limits, Run, State, closable
+from .driver import Limits, Run, State, Wanted, closable
 from .progress import bar
 from .quotient import OnQuotient
 from .registry import make_solver
@@ -130,7 +130,8 @@ def solve(
     else:
         problem = _problem_of(problem, c, cone, rank)
     prepared = Prepared(problem.form, problem.cone, metric, solver, rel_gap, dtype)
-    return prepared.run(problem, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify)
+    limits = (rel_gap, max_iter, max_passes, time_limit)
+    return prepared.run(problem, Wanted(*limits, start, callback, progress, certify))
 
 
 def _methods(second: Any, third: Any, rank: int, solver: Any, metric: Any) -> tuple[Any, Any]:
@@ -339,35 +340,22 @@ class Prepared:
         max_iter, max_passes, time_limit, callback, progress, certify
             As for :func:`quartbench.solve`.
         """
-        rel_gap = self.rel_gap if rel_gap is None else rel_gap
-        return self.run(c, rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid=True)
+        limits = (self.rel_gap if rel_gap is None else rel_gap, max_iter, max_passes, time_limit)
+        return self.run(c, Wanted(*limits, start, callback, progress, certify, paid=True))
 
-    def run(
-        self,
-        given: Any,
-        rel_gap: float | None,
-        max_iter: int | None,
-        max_passes: int | None,
-        time_limit: float | None,
-        start: Any,
-        callback: Callable[[State], Any] | None,
-        progress: bool,
-        certify: bool,
-        paid: bool = False,
-    ) -> Result:
-        """Solve a Problem on this form and cone, or that of a c; the set-up counts unless it was ``paid`` before.
+    def run(self, given: Any, wanted: Wanted) -> Result:
+        """Solve a Problem on this form and cone, or that of a c.
 
         Where ρ is seen to vanish on a subspace, at once or when it is factored, that is on the quotient by it.
         """
-        arguments = (rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid)
         if self._quotient is None and self.form.deficiency() is None:
             try:
-                return self._run(given, *arguments)
+                return self._run(given, wanted)
             except DeficientError as error:
                 if not self.cone.whole:
                     raise over_cone(error, self.cone) from None
         problem = given if isinstance(given, Problem) else self.problem(given)
-        return trivial(problem, self.method.name) if problem.trivial else self.on_quotient().run(problem, *arguments)
+        return trivial(problem, self.method.name) if problem.trivial else self.on_quotient().run(problem, wanted)
 
     @property
     def deficient(self) -> bool:
@@ -390,19 +378,8 @@ class Prepared:
             self._quotient = OnQuotient(found, prepared, watch.seconds)
         return self._quotient
 
-    def _run(
-        self,
-        given: Any,
-        rel_gap: float | None,
-        max_iter: int | None,
-        max_passes: int | None,
-        time_limit: float | None,
-        start: Any,
-        callback: Callable[[State], Any] | None,
-        progress: bool,
-        certify: bool,
-        paid: bool,
-    ) -> Result:
+    def _run(self, given: Any, wanted: Wanted) -> Result:
+        rel_gap, max_iter, max_passes, time_limit, start, callback, progress, certify, paid = wanted
         require_positive("rel_gap", rel_gap)
         require_positive("max_iter", max_iter, zero=True)
         require_positive("max_passes", max_passes)

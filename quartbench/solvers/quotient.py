@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from quartbench.model import Problem
 from quartbench.model.certificate import relative_gap, value_at
 from quartbench.model.quotient import Quotient, falling
 
-from .driver import State
+from .driver import State, Wanted
 from .results import History, Result, ended
 
 if TYPE_CHECKING:
@@ -35,20 +34,8 @@ class OnQuotient:
     def __init__(self, quotient: Quotient, prepared: Prepared, seconds: float) -> None:
         self.quotient, self.prepared, self.seconds = quotient, prepared, seconds
 
-    def run(
-        self,
-        problem: Problem,
-        rel_gap: float | None,
-        max_iter: int | None,
-        max_passes: int | None,
-        time_limit: float | None,
-        start: Any,
-        callback: Callable[[State], Any] | None,
-        progress: bool,
-        certify: bool,
-        paid: bool = False,
-    ) -> Result:
-        """Return the result for a problem on the whole space; the arguments are those of ``Prepared.run``."""
+    def run(self, problem: Problem, wanted: Wanted) -> Result:
+        """Return the result for a problem on the whole space."""
         quotient, name = self.quotient, self.prepared.method.name
         along = quotient.unseen(problem.given)
         if along is not None:
@@ -62,15 +49,15 @@ class OnQuotient:
                 f"f(x) ≤ {value:.3g} is proved"
             )
             return unbounded(problem, point, value, why, name)
+        start, callback, time_limit, paid = wanted.start, wanted.callback, wanted.time_limit, wanted.paid
         if start is not None:
             start = quotient.coordinates(problem.form.flat(start, "start"))
         if time_limit is not None and not paid:
             time_limit = max(time_limit - self.seconds, 0.0)
         seen = None if callback is None else lambda state: callback(Whole(state, problem, quotient))
         reduced = Problem(quotient.form, quotient.linear(problem.given))
-        limits = (max_iter, max_passes, time_limit)
-        found = self.prepared.run(reduced, rel_gap, *limits, start, seen, progress, certify, paid)
-        return self._of_whole(problem, found, share, rel_gap, 0.0 if paid else self.seconds)
+        found = self.prepared.run(reduced, wanted._replace(start=start, callback=seen, time_limit=time_limit))
+        return self._of_whole(problem, found, share, wanted.rel_gap, 0.0 if paid else self.seconds)
 
     def _of_whole(self, problem: Problem, found: Result, share: float, rel_gap: float | None, seconds: float) -> Result:
         """Return a result in coordinates of the quotient as one of the problem."""
