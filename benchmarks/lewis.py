@@ -250,6 +250,46 @@ class Sketched:
     track_kappa_bound.unit = "√n"
 
 
+class Sampled:
+    """Sweeps on samples of the rows, certified once on all of them, beside exact ones, on heavy-tailed rows."""
+
+    params = ([50, 200], [10, 100, 1000, 10_000])
+    param_names = ("n", "m/n")
+    version = common.PROBLEM_SET
+    timeout = 1800
+
+    def setup(self, n, ratio):
+        if n * n * ratio > 10**8:
+            common.require_large()
+        self.form = common.instance("heavy_tailed", m=ratio * n, n=n, df=1.0).form
+
+    def run(self, method):
+        """Compute the weights by one method."""
+        from quartbench.precondition import lewis_weights
+
+        return lewis_weights(self.form, method=method)
+
+    def times(self):
+        """Return the best seconds of exact sweeps and of sampled ones, in turns."""
+        import numba
+
+        from quartbench.study.timing import best_times, equal_threads
+
+        with equal_threads(numba.get_num_threads()):
+            return best_times([lambda: self.run("auto"), lambda: self.run("sampled")], rounds=2)
+
+    def track_relative_time(self, n, ratio):
+        exact, sampled = self.times()
+        return sampled / exact
+
+    def track_kappa_bound(self, n, ratio):
+        found = self.run("sampled")
+        return found.kappa_bound / found.best_kappa
+
+    track_relative_time.unit = "× exact"
+    track_kappa_bound.unit = "√n"
+
+
 class OverGraphs(common.Timed):
     """Weights of geometric graphs over their points, twenty edges at each: dense factor, then nested dissection."""
 
