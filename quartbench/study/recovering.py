@@ -8,89 +8,61 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from quartbench import inverse
-from quartbench.errors import ProblemError
 from quartbench.inverse.recoveries import RECOVERIES, Recovery
 
-from .rows import HONEST, NOTHING, NOWHERE, fingerprint, kept, lie
+from .bench import Bench
+from .rows import HONEST, kept, lie
 
 #: Iterations of the run that compiles what another calls.
 WARMING = 2
 
 
-class RecoveryBench:
-    """One recovery at a time, with one start for all methods; ``announce`` is told of every stage of a run."""
+class RecoveryBench(Bench):
+    """One recovery at a time, with one start for all methods."""
 
-    def __init__(self, announce: Callable[[str, dict[str, Any]], None]) -> None:
-        self.announce = announce
-        self.identity: tuple | None = None
-        self.warmed: set[tuple] = set()
-
-    def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a run, those of a failure where it fails."""
-        known: dict[str, Any] = NOWHERE | {"optimum": math.nan}
-        try:
-            self._take(request)
-            known = self.facts
-            row = known | NOTHING | self._solved(request)
-        except ProblemError as error:
-            row = known | NOTHING | {"metric": request["metric"]} | lie(str(error))
-        except Exception as error:  # whatever a method of somebody else raises is its result
-            row = known | NOTHING | {"metric": request["metric"]} | lie(f"{type(error).__name__}: {error}")
-        if self.identity is not None and fingerprint(self._arrays()) != self.fingerprint:
-            self.identity = None  # the next run has the data made anew
-            row |= lie("it wrote to the data of its problem, which other methods are given too")
-        return row
-
-    def _take(self, request: dict[str, Any]) -> None:
-        identity = (request["generator"], request["arguments"], request["seed"])
-        if identity == self.identity:
-            return
-        self.identity = None
-        self.announce("making the problem", {})
+    def make(self, request):
+        """Make the data and the start."""
         make = RECOVERIES[request["generator"]]
         self.recovery: Recovery = make(**json.loads(request["arguments"]), seed=request["seed"])
         form = self.recovery.problem.form
-        self.facts = NOWHERE | {
-            "m": form.terms,
-            "n": form.dim,
-            "r": form.rank,
-            "cone": self.recovery.problem.cone.name,
-            "optimum": math.nan,
-        }
-        self.fingerprint = fingerprint(self._arrays())
-        self.identity = identity
+        return {"m": form.terms, "n": form.dim, "r": form.rank, "cone": self.recovery.problem.cone.name}
 
-    def _arrays(self) -> list[np.ndarray]:
+    def arrays(self):
+        """Return the start and the form."""
         return [self.recovery.start, *self.recovery.problem.form.arrays().values()]
 
-    def _solved(self, request: dict[str, Any]) -> dict[str, Any]:
-        recovery, facts = self.recovery, self.facts
+    def known(self, request):
+        """Return no optimum: F is not convex."""
+        return {"optimum": math.nan}
+
+    def solved(self, request, known):
+        """Return the columns of a recovery by one method from the start of all."""
+        recovery = self.recovery
         given = json.loads(request["given"])
         restarts = given.pop("restarts", 0)
         options = {"metric": request["metric"], "tol": request["rel_gap"]}
         kind = tuple(request[name] for name in ("spec", "given", "metric", "generator", "arguments"))
         if kind not in self.warmed:
-            self.announce("warming", facts)
+            self.announce("warming", known)
             recovery.solve(made(request["spec"], given), max_iter=WARMING, **options)
             self.warmed.add(kind)
         method = made(request["spec"], given)
-        self.announce("solving", facts)
+        self.announce("solving", known)
         began = time.perf_counter()
         with np.errstate(all="ignore"):  # a method may diverge: that is its result, not the user's worry
             result = recovery.solve(
                 method, max_iter=request["max_iter"], time_limit=request["time_limit"], restarts=restarts, **options
             )
         wall = time.perf_counter() - began
-        self.announce("checking", facts)
-        return self._row(request, result, wall) | self._contradiction(result)
+        self.announce("checking", known)
+        return self._columns(result, wall) | self._contradiction(result)
 
-    def _row(self, request: dict[str, Any], result: inverse.Result, wall: float) -> dict[str, Any]:
+    def _columns(self, result: inverse.Result, wall: float) -> dict[str, Any]:
         recovery = self.recovery
         begun = [stage for stage in result.stages if stage.name.endswith("start") and stage.passes + stage.seconds > 0]
         shared = not begun  # the one start of all methods was made before
@@ -102,7 +74,6 @@ class RecoveryBench:
         history = result.history
         points = kept(len(history))
         return {
-            "metric": request["metric"],
             "status": result.status,
             "success": recovery.recovered(error, result),
             "message": result.message,

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from quartbench.errors import ProblemError
 from quartbench.regression.data import REGRESSIONS
 from quartbench.regression.methods import Fitted, Goal, least_norm, methods
 
-from .rows import HONEST, NOTHING, NOWHERE, fingerprint, kept, lie
+from .bench import Bench
+from .rows import HONEST, kept, lie
 
 #: The part of the gap that a peer is told to reach, so that rounding of the norm does not decide whether it did.
 WITHIN = 1.0 - 1e-6
@@ -27,43 +26,23 @@ WITHIN = 1.0 - 1e-6
 AGREE = 1e-10
 
 
-class RegressionBench:
-    """One regression at a time; ``announce`` is told of every stage of a run."""
+class RegressionBench(Bench):
+    """One regression at a time."""
 
-    def __init__(self, announce: Callable[[str, dict[str, Any]], None]) -> None:
-        self.announce = announce
-        self.identity: tuple | None = None
-        self.warmed: set[tuple] = set()
-
-    def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a run, those of a failure where it fails."""
-        known: dict[str, Any] = NOWHERE | {"optimum": math.nan}
-        base = NOTHING | {"metric": request["metric"]}
-        try:
-            self._take(request)
-            known = self.facts | {"optimum": self._least(request["optimum"])}
-            row = known | base | self._fitted(request, known)
-        except ProblemError as error:
-            row = known | base | lie(str(error))
-        except Exception as error:  # whatever a method of somebody else raises is its result
-            row = known | base | lie(f"{type(error).__name__}: {error}")
-        if self.identity is not None and fingerprint(self.data) != self.fingerprint:
-            self.identity = None  # the next run has the data made anew
-            row |= lie("it wrote to the data of its problem, which other methods are given too")
-        return row
-
-    def _take(self, request: dict[str, Any]) -> None:
-        identity = (request["generator"], request["arguments"], request["seed"])
-        if identity == self.identity:
-            return
-        self.identity = None
-        self.announce("making the problem", {})
+    def make(self, request):
+        """Make rows and aims."""
         self.data = REGRESSIONS[request["generator"]](**json.loads(request["arguments"]), seed=request["seed"])
-        m, n = self.data[0].shape
-        self.facts = NOWHERE | {"m": m, "n": n, "r": 1, "cone": "free"}
         self.least: float | None = None
-        self.fingerprint = fingerprint(self.data)
-        self.identity = identity
+        m, n = self.data[0].shape
+        return {"m": m, "n": n, "r": 1, "cone": "free"}
+
+    def arrays(self):
+        """Return rows and aims."""
+        return list(self.data)
+
+    def known(self, request):
+        """Return the least norm."""
+        return {"optimum": self._least(request["optimum"])}
 
     def _least(self, known: float | None) -> float:
         """Return a proved bound below every norm, within 1e-11 of the least: told, or found here."""
@@ -74,7 +53,8 @@ class RegressionBench:
             self.least = least_norm(*self.data)
         return self.least
 
-    def _fitted(self, request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    def solved(self, request, known):
+        """Return the columns of a fit by one method."""
         least, rel_gap = known["optimum"], request["rel_gap"]
         method = methods()[request["spec"]](**json.loads(request["given"]))
         limits = (request["max_iter"], request["time_limit"])
@@ -89,9 +69,9 @@ class RegressionBench:
             found = method.fit(*self.data, Goal(rel_gap, least * (1.0 + WITHIN * rel_gap), *limits))
         wall = time.perf_counter() - started
         self.announce("checking", known)
-        return self._row(found, wall, least) | self._checked(found, least, rel_gap)
+        return self._columns(found, wall, least) | self._checked(found, least, rel_gap)
 
-    def _row(self, found: Fitted, wall: float, least: float) -> dict[str, Any]:
+    def _columns(self, found: Fitted, wall: float, least: float) -> dict[str, Any]:
         points = kept(len(found.norms))
         norms, seconds = np.array(found.norms), np.array(found.seconds)
         proof = found.certified

@@ -24,10 +24,11 @@ from quartbench.model import Problem, certify
 from quartbench.model.estimate import certifying_metric
 from quartbench.solvers import Result, Solver, State, load_solver, make_solver, solve, solvers
 
+from .bench import Bench
 from .grid import kind_of
 from .recovering import RecoveryBench
 from .regressing import RegressionBench
-from .rows import HONEST, NOTHING, NOWHERE, TRACED, fingerprint, kept, lie
+from .rows import HONEST, TRACED, kept, lie
 from .spreading import Spread
 from .timing import equal_threads
 
@@ -53,7 +54,7 @@ def serve(connection: multiprocessing.connection.Connection, threads: int) -> No
     def announce(stage: str, known: dict[str, Any]) -> None:
         connection.send({"stage": stage, "known": known})
 
-    made: dict[str, Any] = {"convex": Bench, "recovery": RecoveryBench, "regression": RegressionBench}
+    made: dict[str, Any] = {"convex": ConvexBench, "recovery": RecoveryBench, "regression": RegressionBench}
     benches = {kind: bench(announce) for kind, bench in made.items()}
     with equal_threads(threads):
         announce("ready", {})
@@ -75,60 +76,22 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-class Bench:
-    """One problem at a time, with what was computed once for it: facts, f*, bounds of metrics, the judge's factor.
+class ConvexBench(Bench):
+    """One convex problem at a time, with its f*, bounds of metrics, and the judge's factor."""
 
-    ``announce`` is told of every stage of a run with what is known of it, which is all that a crash leaves.
-    """
+    identifying = ("generator", "arguments", "seed", "cluster", "blocks")
+    shared = "the rows or to c"
 
     def __init__(self, announce: Callable[[str, dict[str, Any]], None]) -> None:
-        self.announce = announce
-        self.identity: tuple | None = None
-        self.warmed: set[tuple] = set()
+        super().__init__(announce)
         self.spread = Spread()
-
-    def run(self, request: dict[str, Any]) -> dict[str, Any]:
-        """Return the columns of a run, those of a failure where it fails."""
-        row = self._row(request)
-        if self.identity is not None and fingerprint(self._arrays()) != self.fingerprint:
-            self.identity = None  # the next run has the problem made anew
-            row |= lie("it wrote to the rows or to c of its problem, which other methods are given too")
-        return row
-
-    def _row(self, request: dict[str, Any]) -> dict[str, Any]:
-        known: dict[str, Any] = dict(NOWHERE, optimum=math.nan)
-        try:
-            self._take(request)
-            known = self.facts | {"optimum": self._optimum(request["optimum"])}
-            if request["bounds"]:
-                known["coherence"] = self._coherence()
-            return known | self._solved(request, known)
-        except ProblemError as error:
-            message = str(error)
-        except Exception as error:  # whatever a solver of somebody else raises is its result
-            message = f"{type(error).__name__}: {error}"
-        return known | NOTHING | {"metric": request["metric"], "status": "failed", "message": message}
 
     # The problem ------------------------------------------------------------------------------------------------------
 
-    def _take(self, request: dict[str, Any]) -> None:
-        identity = (request["generator"], request["arguments"], request["seed"], request["cluster"], request["blocks"])
-        if identity == self.identity:
-            return
-        self.identity = None
-        self.announce("making the problem", {})
+    def make(self, request):
+        """Make the problem, and spread its rows over workers where they are to be there."""
         arguments = json.loads(request["arguments"])
         self.problem: Problem = instances.make(request["generator"], **arguments, seed=request["seed"])
-        form = self.problem.form
-        sigma_min = arguments.get("sigma_min", 1.0 / arguments["cond"] if "cond" in arguments else math.nan)
-        self.facts = {
-            "m": form.terms,
-            "n": form.dim,
-            "r": form.rank,
-            "cone": self.problem.cone.name,
-            "sigma_min": float(sigma_min),
-            "coherence": float(arguments.get("gamma", math.nan)),
-        }
         #: What methods are given: the same problem, its rows perhaps on workers; what checks them has them here.
         self.given = self.problem
         if request["cluster"]:
@@ -138,11 +101,25 @@ class Bench:
         self.bounds: dict[str, tuple[int, float]] = {}
         self.kappas: dict[str, float] = {}
         self.judge: Any = None
-        self.fingerprint = fingerprint(self._arrays())
-        self.identity = identity
+        form = self.problem.form
+        sigma_min = arguments.get("sigma_min", 1.0 / arguments["cond"] if "cond" in arguments else math.nan)
+        return {
+            "m": form.terms,
+            "n": form.dim,
+            "r": form.rank,
+            "cone": self.problem.cone.name,
+            "sigma_min": float(sigma_min),
+            "coherence": float(arguments.get("gamma", math.nan)),
+        }
 
-    def _arrays(self) -> list[np.ndarray]:
+    def arrays(self):
+        """Return c and the form."""
         return [self.problem.c, *self.problem.form.arrays().values()]
+
+    def known(self, request):
+        """Return f*, and the coherence where it is asked for."""
+        known = {"optimum": self._optimum(request["optimum"])}
+        return known | {"coherence": self._coherence()} if request["bounds"] else known
 
     def _optimum(self, known: float | None) -> float:
         """Return f*: planted, told, or found by one of our methods and certified; NaN where none can."""
@@ -183,7 +160,8 @@ class Bench:
 
     # The run ----------------------------------------------------------------------------------------------------------
 
-    def _solved(self, request: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    def solved(self, request, known):
+        """Return the columns of a solve, checked from its point."""
         options = {"metric": request["metric"], "rel_gap": request["rel_gap"]}
         self._warm(request, options, known)
         method = made(request["spec"], json.loads(request["given"]))

@@ -15,7 +15,7 @@ from quartbench.forms import FORMS, register_form
 from quartbench.precondition import METRICS
 from quartbench.solvers import solvers
 from quartbench.study.grid import read_instances
-from quartbench.study.worker import Bench
+from quartbench.study.worker import ConvexBench
 from quartbench.testing import check_cone, check_form, check_metric, check_solver, problems
 from tests.cones.unseen import IceCreamAndMore
 from tests.forms.unseen import Smoothness
@@ -130,7 +130,7 @@ def test_a_study_and_its_peers_run_on_it(tmp_path, monkeypatch):
 
     monkeypatch.setitem(instances.INSTANCES, "smoothness", smoothness)
     (instance,) = read_instances("smoothness:size=4")
-    bench = Bench(lambda stage, known: None)
+    bench = ConvexBench(lambda stage, known: None)
     request = {
         "generator": instance.generator,
         "arguments": json.dumps(dict(instance.arguments)),

@@ -322,7 +322,7 @@ def request(**columns):
 def test_a_gap_that_a_known_optimum_bears_out_is_no_lie():
     # The last point of homcg gives 7e-10 here by itself; its run had a dual point that gives 5e-12.
     arguments = json.dumps({"m": 10_000, "n": 400, "density": 0.01})
-    row = worker.Bench(lambda *_: None).run(request(generator="sparse", arguments=arguments, spec="homcg"))
+    row = worker.ConvexBench(lambda *_: None).run(request(generator="sparse", arguments=arguments, spec="homcg"))
     assert row["success"], row["message"]
     assert row["lower_bound"] <= row["optimum"]
     assert 0.0 <= row["gap"] <= 1e-10
@@ -332,7 +332,7 @@ def test_a_gap_that_a_known_optimum_bears_out_is_no_lie():
 def test_kappa_is_measured_where_it_is_asked_for(asked):
     arguments = json.dumps({"m": 60, "n": 8, "sigma_min": 0.2})
     given = request(generator="spectrum", arguments=arguments, spec="homgd", metric="lewis", bounds=True, kappa=asked)
-    row = worker.Bench(lambda *_: None).run(given)
+    row = worker.ConvexBench(lambda *_: None).run(given)
     if asked:
         assert 1.0 <= row["kappa_measured"] <= row["kappa_bound"] * (1.0 + 1e-9)
     else:
