@@ -89,8 +89,8 @@ def solve(
     time_limit : float or None
         Stop after so many seconds of set-up and iterations; within either when it next reads the rows.
     start : array, optional
-        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else, or where that is zero to rounding, the minimum-norm
-        point of 𝒞 (errata 7 of the documentation).
+        Any point with ⟨c,start⟩ > 0; projected onto the cone. Else, or where that is 0 to rounding, as for the solution
+        0 of another c, the minimum-norm point of 𝒞 (errata 7 of the documentation).
     callback : callable, optional
         Called with a :class:`State` after every iterate, off the clock; stops the run by returning False.
     progress : bool
@@ -438,7 +438,7 @@ class Unprepared(Solver):
 def starting_point(problem: Problem, metric: Metric, start: Any = None, own: bool = False) -> np.ndarray:
     """Return a point y₀ of 𝒞 = K ∩ {⟨c,y⟩ = 1}: the one on the ray of ``start``, or that of least norm.
 
-    The latter, to which a start that is orthogonal to c but for rounding gives way, is P/‖P‖² with P = P_K(B⁻¹c);
+    The latter, to which a start gives way that is 0 or orthogonal to c but for rounding, is P/‖P‖² with P = P_K(B⁻¹c);
     ⟨c,P⟩ = ‖P‖² by Moreau's theorem (errata 7 of the documentation). In a metric of the problem's ``own`` form ρ is
     about ‖P‖^{−4} there, and at the minimiser, and has to be a number.
     """
@@ -460,7 +460,7 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None, own: boo
     inner = float(problem.c @ point)
     if not inner > 0.0:
         products = float(np.abs(problem.c) @ np.abs(point))
-        if abs(inner) <= point.size * U * products and products > 0.0:  # its sign is rounding
+        if abs(inner) <= point.size * U * products:  # its sign is rounding, or it is 0
             return starting_point(problem, metric, None, own)
         raise ProblemError(f"start must have ⟨c,start⟩ > 0 once projected onto the cone, found {inner * size:.3g}")
     return point / inner

@@ -158,7 +158,7 @@ class PlainStep(Step):
         slope = z.gradient - self.c
         if self.straight:
             h = t * self.project(self.metric.solve(slope))
-            return z.point - h, t * float(slope @ h)  # slopes of 1e200 have no squares, but short steps
+            return z.point - h, float((t * slope) @ h)  # slopes of 1e200 have no squares, but short steps
         y = self.project(z.point - t * self.metric.solve(slope))
         h = y - z.point
         return y, float(h @ self.metric.apply(h))

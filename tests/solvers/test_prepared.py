@@ -203,7 +203,11 @@ def test_a_bound_that_was_proved_before_is_kept_where_it_is_better():
     assert run.proved.value == before.value
 
 
-@pytest.mark.parametrize("start", [[1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 2.0**-52]], ids=["zero", "less by rounding"])
+@pytest.mark.parametrize(
+    "start",
+    [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0 + 2.0**-52]],
+    ids=["nowhere", "orthogonal", "less by rounding"],
+)
 def test_a_start_on_which_c_is_zero_to_rounding_gives_way_to_the_own_start(start):
     problem = qb.Problem(qb.StackedForm(np.eye(3)), [1.0, 1.0, -2.0])
     own = prepared.starting_point(problem, Identity(3))

@@ -206,9 +206,10 @@ def test_a_search_ends_where_numbers_have_left_their_range():
     np.testing.assert_allclose(point, y.point, atol=1e-15)
 
 
-def test_a_plain_step_from_a_slope_that_has_no_square():
+@pytest.mark.parametrize(("size", "t"), [(1e200, 1e-200), (1e300, 1e-290)], ids=["as long as x", "longer"])
+def test_a_plain_step_from_a_slope_that_has_no_square(size, t):
     problem = Problem(StackedForm(np.eye(2)), [1.0, 1.0])
-    step, z = PlainStep(problem, Identity(2)), Evaluated(np.array([3.0, 4.0]), 1.0, np.array([3e200, 4e200]), None)
-    y, squared = step(z, 1e-200)
-    assert y == pytest.approx([0.0, 0.0], abs=1e-12)
-    assert squared == pytest.approx(25.0, rel=1e-12)
+    step = PlainStep(problem, Identity(2))
+    y, squared = step(Evaluated(np.zeros(2), 1.0, size * np.array([3.0, 4.0]), None), t)
+    assert y == pytest.approx([-3.0 * size * t, -4.0 * size * t], rel=1e-12)
+    assert squared == pytest.approx(25.0 * (size * t) ** 2, rel=1e-12)
