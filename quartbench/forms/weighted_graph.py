@@ -17,7 +17,6 @@ from quartbench.linalg.known import Known, U, raised
 
 from .base import register_form
 from .graph import GraphForm
-from .reading import SIZES
 from .terms import TermForm
 from .tree import spanning_tree
 
@@ -45,8 +44,6 @@ class WeightedGraphForm(GraphForm):
         self.weights = weights if order is None else weights[order]  # as the edges are kept
         self._lengths = np.sqrt(np.sqrt(self.weights))
         self._squares = self._lengths**2
-        if not (SIZES[0] <= self._lengths.min() and self._lengths.max() <= SIZES[1]):
-            raise ProblemError(f"weights must have fourth roots between {SIZES[0]:g} and {SIZES[1]:g}")
         self._kept["magnitude"] = float(self._lengths.max())
 
     def _along(self, values: np.ndarray, factors: np.ndarray) -> np.ndarray:
