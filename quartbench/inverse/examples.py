@@ -149,7 +149,7 @@ def digits(classes: int = 10) -> tuple[np.ndarray, np.ndarray]:
     try:
         from sklearn.datasets import load_digits
     except ImportError as error:
-        raise ProblemError("the digits are scikit-learn's: pip install quartbench[data]") from error
+        raise ProblemError("the digits are scikit-learn's: pip install 'quartbench[data]'") from error
     data, labels = load_digits(return_X_y=True)
     kept = labels < whole_number(classes, "classes", 2, 10)
     return data[kept], labels[kept]

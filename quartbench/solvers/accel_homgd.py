@@ -12,7 +12,7 @@ from .registry import register
 from .steps import LineSearch, RootStep, evaluate, required_bounds
 
 #: At a restart the line search may try a longer step again: within a stage theory wants t not to grow. After a stage of
-#: fewer steps than this it does not, so that rejected trials stay rare.
+#: so many steps or fewer it does not, so that rejected trials stay rare.
 REGROWTH, LONG_STAGE = 1.5, 8
 
 

@@ -167,7 +167,7 @@ class Auto(Solver):
                     return Safeguarded(method.planned(problem, metric, rel_gap), to_go, f"spag, as {why}")
                 except ProblemError:  # the sample does not see every direction
                     continue
-            if factored and partial(metric) is (plan.name == "sample"):
+            if factored and plan.name in rounds.METRICS and partial(metric) is (plan.name == "sample"):
                 return AdaptiveNewton(to_go, f"homnewton-cg in {rounds.METRICS[plan.name]}, as {why}")
         return AdaptiveNewton(to_go, "homnewton-cg without a factor, as n² numbers are too many for a round")
 
@@ -222,11 +222,12 @@ class Safeguarded(Solver):
             if count >= most:
                 break
         last = found.point / float(problem.c @ found.point)
-        iterates = AdaptiveNewton(self.digits, "homnewton-cg without a factor").iterates(problem, metric, last)
+        then = "homnewton-cg without a factor"
+        iterates = AdaptiveNewton(self.digits, then).iterates(problem, metric, last)
         next(iterates)
         for found in iterates:
-            why = f"{self.reason}; its sample is unlike the whole, so then {found.reason}" if found.reason else ""
-            yield found._replace(reason=why)
+            then = found.reason or then
+            yield found._replace(reason=f"{self.reason}; its sample is unlike the whole, so then {then}")
 
 
 def near_polar(problem: Problem) -> bool:

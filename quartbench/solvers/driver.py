@@ -107,8 +107,8 @@ class State:
 
     def __repr__(self) -> str:
         return (
-            f"State(iteration {self.iteration}, {self.passes} passes, {self.seconds:.3g} s, f = {self.value:.10g}, "
-            f"relative gap at most {self.gap:.2e})"
+            f"State(iteration {self.iteration}, {self.passes} pass{'es' * (self.passes != 1)}, {self.seconds:.3g} s, "
+            f"f = {self.value:.10g}, relative gap at most {self.gap:.2e})"
         )
 
 

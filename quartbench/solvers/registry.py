@@ -93,7 +93,7 @@ def load_solver(spec: str) -> type[Solver]:
         )
     cls = _solver_class(vars(module)[attribute], repr(spec))
     if _registry.own(cls.name) is not cls:
-        register(cls.name if cls.name != Solver.name else attribute.lower())(cls)
+        register(vars(cls).get("name", attribute.lower()))(cls)  # a name that is inherited is that of another
     return cls
 
 

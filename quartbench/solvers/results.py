@@ -295,7 +295,6 @@ def ended(
     status: str,
     history: History,
     *,
-    f_scale: float = 1.0,
     rel_gap: float = 0.0,
     gap: float,
     proved: bool,
@@ -316,7 +315,7 @@ def ended(
     x : array of shape (n,)
         The point, flat, in the user's units.
     value, lower : float
-        f(x) and the lower bound on f*, in units of ``f_scale``.
+        f(x) and the lower bound on f*.
     status : str
     history : History
     gap : float
@@ -337,9 +336,9 @@ def ended(
     words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
     return Result(
         x=form.native(x),
-        fun=f_scale * value,
+        fun=value,
         gap=gap,
-        lower_bound=f_scale * lower,
+        lower_bound=lower,
         proved=proved,
         status=status,
         success=status in ("converged", "trivial"),

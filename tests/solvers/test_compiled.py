@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -92,6 +93,33 @@ def test_a_solver_derived_from_auto_keeps_its_own_iterates(calls):
 
     assert qb.solve(instances.spectrum(60, 8, 0.2), Mine()).success
     assert calls == []
+
+
+def test_its_clock_does_not_run_while_the_kernel_is_loaded(monkeypatch):
+    true, seen = compiled.kernels.solve_range, []
+
+    class Unloaded:
+        """The kernel as it is before its first call."""
+
+        overloads: ClassVar[dict] = {}
+
+        def __call__(self, *arguments):
+            seen.append(("call", arguments[5]))
+            self.overloads["float64"] = None
+            return true(*arguments)
+
+    def clock():
+        seen.append("clock")
+        return 0.0
+
+    monkeypatch.setattr(compiled.kernels, "solve_range", Unloaded())
+    monkeypatch.setattr(compiled, "perf_counter", clock)
+    problem = instances.spectrum(100, 10, 0.5, seed=0)
+    assert qb.solve(problem, max_iter=50).success
+    assert seen == [("call", 0), "clock", ("call", 50), "clock"]
+    seen.clear()
+    assert qb.solve(problem, max_iter=50).success
+    assert seen == ["clock", ("call", 50), "clock"]
 
 
 def test_where_it_does_not_get_there_the_driver_goes_on(calls):

@@ -159,6 +159,13 @@ def test_a_solver_of_ones_own_file_is_solved_with_listed_and_checked(mine):
     assert solve(PROBLEM, load_solver(spec)(shrink=0.9)).success
 
 
+def test_a_solver_of_ones_own_that_derives_from_ours_has_a_name_of_its_own(tmp_path):
+    file = tmp_path / "derived.py"
+    file.write_text("from quartbench.solvers import HomGD\n\n\nclass Longer(HomGD):\n    'HomGD, derived.'\n")
+    assert solve(PROBLEM, f"{file}:Longer", rel_gap=1e-4).solver == "longer"
+    assert solvers()["homgd"].__name__ == "HomGD"
+
+
 def test_a_class_with_the_method_alone_is_a_solver(mine):
     assert solve(PROBLEM, load_solver(f"{mine}:Other")).success
     assert "other" in solvers()

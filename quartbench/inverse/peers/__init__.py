@@ -1,6 +1,6 @@
 """Other people's methods for inverse problems, beside ours under the same driver.
 
-Where the package that a peer needs is not installed, the peer is not registered: ``pip install quartbench[peers]``.
+Where the package that a peer needs is not installed, the peer is not registered: ``pip install 'quartbench[peers]'``.
 """
 
 from importlib.util import find_spec

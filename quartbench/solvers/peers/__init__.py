@@ -1,6 +1,6 @@
 """Other people's methods beside ours, in the same registry and under the same driver: SciPy's and Clarabel's.
 
-Where the package that a peer needs is not installed, the peer is not registered: ``pip install quartbench[peers]``.
+Where the package that a peer needs is not installed, the peer is not registered: ``pip install 'quartbench[peers]'``.
 """
 
 from importlib.util import find_spec
