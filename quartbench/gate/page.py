@@ -73,7 +73,7 @@ def answer(history: History) -> list[str]:
         )
     exact = sum(series.counts for series, _ in changes)
     if changes:
-        found.append(f"{exact} of the changes are of counts, which no machine moves.")
+        found.append(f"{exact} of the changes {'is' if exact == 1 else 'are'} of counts, which no machine moves.")
     return found
 
 

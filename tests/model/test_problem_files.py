@@ -58,6 +58,10 @@ def test_scaled_trivial_and_normalised_problems_come_back(tmp_path):
     again = Problem.load(trivial.save(tmp_path / "trivial"))
     assert again.trivial
     assert again.optimum == 0.0
+    for scale in (2.0, 3.0):
+        again = Problem.load(Problem(StackedForm(np.eye(3)).scaled(scale), np.ones(3)).save(tmp_path / "multiple"))
+        assert again.form.scale == scale
+        assert again.form.value(np.ones(3)) == 3.0 * scale**4
 
 
 def test_rows_on_disk_may_be_mapped_and_of_long_indices(tmp_path):
