@@ -399,6 +399,12 @@ def test_every_power_has_its_norm(shares, verdict):
     assert with_weights("powers", powers=rows).verdict == verdict
 
 
+def test_what_the_record_does_not_hold_is_left_open():
+    assert with_weights("contraction", distances=distances(1e-9)).verdict == OPEN  # no distance that is known
+    assert with_weights("stopping", powers=[ended("auto")]).verdict == OPEN
+    assert with_weights("powers", powers=[ended("fixed-point")]).verdict == OPEN
+
+
 def surrogate(omega, iterations=8, share=1.0, allowed=10.0):
     return {"instance": "a", "omega": omega, "iterations": iterations, "share": share, "allowed": allowed}
 

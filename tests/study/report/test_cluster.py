@@ -76,6 +76,15 @@ def test_lewis_sampling_may_be_needed_for_small_samples_only():
     assert len(found.keys) == 4
 
 
+def test_equal_rounds_are_a_number_and_others_a_range():
+    uniform = [spag(200, share, **COHERENT) for share in (0.02, 0.05)]
+    for second, words in ((8, "takes 8 rounds"), (12, "takes 8 to 12 rounds")):
+        lewis = [spag(n, share, "lewis", **COHERENT) for n, share in ((8, 0.02), (second, 0.05))]
+        found = decide("lewis-sampling", *lewis, *uniform)
+        assert words in found.evidence
+        assert found.evidence.endswith("uniform sampling 200 or more.")
+
+
 def test_a_run_that_did_not_arrive_needs_at_least_its_rounds():
     short = {"gaps": (1.0, 0.5, 0.3), "status": "max_iter", "success": False, **COHERENT}
     for rounds, verdict in ((200, HOLDS), (50, FAILS)):
@@ -111,6 +120,14 @@ def test_samples_become_the_whole(conditions, verdict):
     found = decide("sample-condition", run(), samples=record(*conditions))
     assert found.verdict == verdict
     assert found.numbers == {"uniform sampling of even": pytest.approx(conditions[-1])}
+
+
+@pytest.mark.parametrize(("last", "verdict"), [(1.24, HOLDS), (1.26, FAILS)])
+def test_a_sample_is_like_the_whole_within_a_quarter(last, verdict):
+    found = decide("sample-condition", run(), samples=record(4.0, 2.0, last))
+    assert found.verdict == verdict
+    assert found.evidence == f"From 10 to 30 % of the terms, Lₘ/μₘ falls to {last}, at five points."
+    assert found.cases == (f"uniform sampling of even: 4 → 2 → {last}",)
 
 
 def test_samples_of_one_kind_only_become_the_whole():
