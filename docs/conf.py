@@ -48,7 +48,7 @@ autodoc_preserve_defaults = True
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
-napoleon_custom_sections = ["Problem", "Algorithm", "Guarantee", "Reference"]
+napoleon_custom_sections = ["Problem", "Algorithm", "Guarantee", "Which restarts", "Reference"]
 
 # Gallery --------------------------------------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 """Tables that are made when the pages are: from measurements, from the registers, from the command line itself."""
 
 import csv
+import re
 import statistics
 import tomllib
 from pathlib import Path
@@ -53,7 +54,7 @@ class Methods(SphinxDirective):
         rows = []
         for instance, methods in costs.items():
             best = min(seconds for seconds, _ in methods.values() if seconds is not None)
-            row = [nodes.paragraph("", instance)]
+            row = [typeset(instance)]
             for method in order:
                 seconds, passes = methods.get(method, (None, None))
                 if seconds is None:
@@ -77,7 +78,7 @@ class Statements(SphinxDirective):
             missing = absent(one)
             if missing:
                 raise self.error(f"{one['name']} names {', '.join(missing)}, and there is no such thing")
-            said = nodes.paragraph("", one["says"])
+            said = typeset(one["says"])
             if one.get("errata"):
                 said += nodes.Text(" (")
                 for place, number in enumerate(one["errata"]):
@@ -105,10 +106,26 @@ def claim_verdicts():
     """Return {claim: verdict} of the committed report of the study paper."""
     with (ROOT / "reports" / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    return {
-        row["claim"]: f"holds {row['condition']}" if row["condition"] else row["verdict"].removesuffix(" in this study")
-        for row in rows
-    }
+    return {row["claim"]: _condition(row["condition"]) or row["verdict"].removesuffix(" in this study") for row in rows}
+
+
+def _condition(words):
+    """Return when a claim holds, as a list; nothing of one that holds always, or never."""
+    from quartbench.study.report.words import listed
+
+    return f"holds{', but' if words.startswith('not ') else ''} {listed(words)}" if words else ""
+
+
+def typeset(text):
+    """Return a paragraph in which a^{b} is raised and σ_min lowered."""
+    kinds = {"^": nodes.superscript, "_": nodes.subscript}
+    shown = nodes.paragraph()
+    for part in re.split(r"(\^\{[^{}]*\}|(?<=[σλ])_(?:min|max)|(?<=[‖²])_(?:B|F)(?![a-z]))", text):
+        if part[:1] in kinds:
+            shown += kinds[part[0]]("", part[1:].strip("{}"))
+        elif part:
+            shown += nodes.Text(part)
+    return shown
 
 
 def absent(statement):

@@ -54,14 +54,16 @@ def report(directory: Path, out: Path | None) -> None:
 
 
 def _claim_table(made: Report) -> Table:
+    from quartbench.study.report.words import level, listed
+
     table = headed_table("Claims", pad_edge=False)
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim")
     for claim, found in made.claims:
         but = ", but" if found.condition.startswith("not ") else ""
-        condition = f" [yellow]It holds{but} {escape(found.condition)}.[/]" if found.condition else ""
+        condition = f" [yellow]It holds{but} {escape(listed(found.condition))}.[/]" if found.condition else ""
         colour = COLOURS.get(found.verdict, "bright_black")
-        sentence = f"{escape(claim.sentence)} [bright_black]{claim.source}[/]"
+        sentence = f"{escape(level(claim.sentence))} [bright_black]{claim.source}[/]"
         table.add_row(f"[{colour}]{found.verdict.removesuffix(' in this study')}[/]", sentence + condition)
     return table
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import multiprocessing
 import statistics
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -92,7 +93,10 @@ class Worker:
             self.process.join(1.0)
             code = self.process.exitcode
             self.end()
-            raise ProblemError(f"the process for the runs does not start ({_exit(code)})") from None
+            # It imports the script that asked for it: one that asks as it is imported would ask for ever.
+            script = hasattr(sys.modules["__main__"], "__file__")
+            hint = "; a script must compare under 'if __name__ == \"__main__\":'" if script else ""
+            raise ProblemError(f"the process for the runs does not start ({_exit(code)}){hint}") from None
 
     def close(self) -> None:
         """Let the process end by itself, with what it has started, where it has nothing to do."""

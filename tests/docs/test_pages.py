@@ -56,6 +56,33 @@ def test_docstrings_keep_bars_and_lead_to_errata(extension):
     ]
 
 
+def test_docstrings_move_powers_and_indices_and_attributes_have_no_type_of_words(extension):
+    lines = ["−3/4^{4/3} ρ^{−1/3}, ``a^{b}``, x_{k+1}", ">>> a^{b}"]
+    extension("docstrings").readable(None, None, None, None, None, lines)
+    assert lines == ["−3/4\\ :sup:`4/3`\\  ρ\\ :sup:`−1/3`\\ , ``a^{b}``, x\\ :sub:`k+1`\\ ", ">>> a^{b}"]
+    for what, shown in (("attribute", "c as given; see: it"), ("method", "c as given: see: it")):
+        lines = ["c as given: see: it"]
+        extension("docstrings").described(None, what, None, None, None, lines)
+        assert lines == [shown]
+
+
+def test_statements_are_typeset_and_conditions_read(extension):
+    generated = extension("generated")
+    shown = generated.typeset("λ_min ≤ δ^{−1/2}‖x‖²_F a_b")
+    assert [(node.tagname, node.astext()) for node in shown.children] == [
+        ("#text", "λ"),
+        ("subscript", "min"),
+        ("#text", " ≤ δ"),
+        ("superscript", "−1/2"),
+        ("#text", "‖x‖²"),
+        ("subscript", "F"),
+        ("#text", " a_b"),
+    ]
+    verdicts = set(generated.claim_verdicts().values())
+    assert "holds" in verdicts
+    assert not any(words.startswith("holds not") for words in verdicts)
+
+
 def test_broken_links_and_loads_are_found(extension, tmp_path):
     (tmp_path / "a.html").write_text(
         '<p id="here"><a href="#here">x</a><a href="#gone">x</a><a href="b.html#there">x</a><a href="c.html">x</a>'

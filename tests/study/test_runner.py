@@ -349,7 +349,8 @@ def test_bad_problems_and_metrics_are_failures_too(misbehaved):
 
 def test_a_worker_that_cannot_start_is_no_failure_of_a_run(tmp_path, monkeypatch, capfd):
     monkeypatch.setattr(worker, "serve", os._exit)  # called with two arguments, it raises
-    with pytest.raises(ProblemError, match=r"the process for the runs does not start \(exit code 1\)"):
+    told = r"the process for the runs does not start \(exit code 1\); a script must compare under 'if __name__ == "
+    with pytest.raises(ProblemError, match=told):
         run(study_file(tmp_path), tmp_path / "out")
     assert len(store.read(tmp_path / "out")) == 0
     assert "TypeError" in capfd.readouterr().err

@@ -207,8 +207,8 @@ def _clusters(runs: pd.DataFrame) -> Part | None:
         quick, exact = found.iloc[0], found.loc[found.error.idxmin()]
         best = f"the best is {1.0 - exact.error:.2f} by {exact.contender} after {tables.seconds(exact.wall).text}"
         answer.append(
-            f"{instance}: {quick.contender} is first at its end, after {tables.seconds(quick.wall).text} with an "
-            f"accuracy of {1.0 - quick.error:.2f}{f'; {best}' if exact.error < quick.error else ', which is the best'}."
+            f"{instance}: {quick.contender} ends first, after {tables.seconds(quick.wall).text}, with an accuracy of "
+            f"{1.0 - quick.error:.2f}{f'; {best}' if exact.error < quick.error else ', which is the best'}."
         )
     caption = (
         f"How far F = ‖XXᵀ − M‖² is above the least that any of these methods found from the same start, in the median "

@@ -37,7 +37,7 @@ def traffic_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     if part.empty:
         return None
     panels = [
-        gap_panel(f"{instance}" if unit == UNITS[0] else "", cell, unit)
+        gap_panel(str(instance), cell, unit)
         for instance, cell in part.groupby("instance", sort=False)
         for unit in UNITS
     ]
@@ -82,10 +82,10 @@ def sample_figure(record: dict | None) -> Figure | None:
                 )
         panels.append(Panel(str(instance), "terms in the sample", "μₘ and Lₘ", series))
     caption = (
-        "The relative constants of eq. (spag), μₘ∇²ρ̃ ⪯ ∇²ρ ⪯ Lₘ∇²ρ̃, of samples of 100 000 terms in 60 variables with "
-        "column scales over two decades: the extreme eigenvalues over the minimiser and four other points, medians "
-        "over samples. Where all rows are alike, so are Lewis weights within their accuracy, and both kinds of samples "
-        "are the same. Steps in the geometry of a sample need some Lₘ/μₘ rounds for each digit, whatever the "
+        "The relative constants of the paper's §2.2, μₘ∇²ρ̃ ⪯ ∇²ρ ⪯ Lₘ∇²ρ̃, of samples of 100 000 terms in 60 variables "
+        "with column scales over two decades: the extreme eigenvalues over the minimiser and four other points, "
+        "medians over samples. Where all rows are alike, so are Lewis weights within their accuracy, and both kinds of "
+        "samples are the same. Steps in the geometry of a sample need some Lₘ/μₘ rounds for each digit, whatever the "
         "conditioning of ρ."
     )
     return Figure("samples", "How like the whole is a sample?", caption, panels)

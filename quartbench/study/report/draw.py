@@ -16,13 +16,13 @@ import numpy as np
 from quartbench.study.figures import COLOURS
 
 from .figures import Figure, Panel, Series
-from .words import power_of_ten, short, slug
+from .words import LOWERED, power_of_ten, short, slug
 
 #: Line styles, as (offset, on-off pattern in line widths).
-DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+DASHES = ((0, ()), (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)), (0, (9, 2)), (0, (5, 1.5, 1, 1.5, 1, 1.5)))
 
-#: Styles that stay the same from report to report: index of the colour (6 is ink) and of the dashes. Contenders that
-#: never meet in a figure may share one: a study asks for metrics by name, or leaves them all to the solvers.
+#: Styles that stay the same from report to report: index of the colour (6 is ink) and of the dashes. Some share one, as
+#: they seldom meet: a study asks for metrics by name, or leaves them all to the solvers. Where two meet, one gives way.
 FIXED = {
     "gd · identity": (6, 0),
     "homgd · identity": (0, 0),
@@ -122,22 +122,28 @@ PAPER_INK, PAPER_GRID, PAPER_SOFT = "#1c1f23", "#dde1e6", "#5b6470"
 #: Inches of a panel: three fit a wide page, one fits a phone.
 WIDTH, HEIGHT = 3.5, 2.75
 
-#: Characters of a line in the name of a row.
-LABEL = 30
+#: Characters of a line in the name of a row, and in the title of a panel.
+LABEL, TITLE = 30, 44
 
 MARKERS = "os^Dv<>P"
 
 Style = tuple[int, int]
 
 
-def styles(names: list[str]) -> dict[str, Style]:
-    """Return the style of every contender: the fixed one, or the next that nobody has."""
-    found = {name: FIXED[name] for name in names if name in FIXED}
-    taken = set(found.values())
-    free = ((colour, dash) for dash in range(len(DASHES)) for colour in range(len(COLOURS) + 1))
-    for name in names:
-        if name not in found:
-            found[name] = next((style for style in free if style not in taken), (6, 3))
+def styles(names: list[str], before: dict[str, Style] | None = None) -> dict[str, Style]:
+    """Return the style of every contender of one figure, no two alike while there are enough.
+
+    It is the fixed one, else that of figures ``before``, else the next that nobody in this figure has.
+    """
+    found: dict[str, Style] = {}
+    for wanted in (FIXED, before or {}):
+        for name in names:
+            if name not in found and name in wanted and wanted[name] not in found.values():
+                found[name] = wanted[name]
+    every = [(colour, dash) for dash in range(len(DASHES)) for colour in range(len(COLOURS) + 1)]
+    free = [style for style in every if style not in found.values()] or every
+    for place, name in enumerate([name for name in names if name not in found]):
+        found[name] = free[place % len(free)]
     return found
 
 
@@ -219,6 +225,11 @@ def _labels(panel: Panel) -> list[str]:
     return [textwrap.fill(name, LABEL) for name in panel.rows or ()]
 
 
+def _title(panel: Panel) -> str:
+    """Return the title of a panel, broken where it would run over its edge."""
+    return textwrap.fill(panel.title, TITLE, break_long_words=False, break_on_hyphens=False)
+
+
 def _height(panel: Panel) -> float:
     lines = sum(1 + label.count("\n") for label in _labels(panel))
     return max(HEIGHT, 0.9 + 0.2 * lines)
@@ -231,7 +242,7 @@ def _widest(labels: list[str]) -> int:
 def _place(panel: Panel) -> tuple[float, float, float, float]:
     """Return where the axes lie in a panel of its own: left, bottom, width, height as fractions."""
     left = 0.58 if panel.rows is None else 0.2 + 0.062 * _widest(_labels(panel))
-    below, above, right = 0.45, 0.28 if panel.title else 0.12, 0.12
+    below, above, right = 0.45, 0.28 + 0.14 * _title(panel).count("\n") if panel.title else 0.12, 0.12
     height = _height(panel)
     return left / WIDTH, below / height, 1.0 - (left + right) / WIDTH, 1.0 - (below + above) / height
 
@@ -258,7 +269,7 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
             _label_narrow_range(its)
     axis.set_xlabel(panel.xlabel)
     axis.set_ylabel(panel.ylabel)
-    axis.set_title(panel.title, loc="left")
+    axis.set_title(_title(panel), loc="left")
 
 
 def _label_narrow_range(axis) -> None:
@@ -318,9 +329,18 @@ def _for_page(text: str, prefix: str, label: str) -> str:
     text = re.sub(r"<[^>]+>", lambda tag: re.sub(r"-?\d+\.\d{2,}", _rounded, tag.group()), text)
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
-    text = re.sub(r"σ_(min|max)([^<]*)", r'σ<tspan dy="2" font-size="75%">\1</tspan><tspan dy="-2">\2</tspan>', text)
+    text = re.sub(r"(?<=>)[^<>]*_[^<>]*(?=<)", lambda words: _lowered(words.group()), text)
     text = text.replace("<svg", f'<svg role="img" aria-label="{label}"', 1)
     return re.sub(r"\n\s*", "\n", text).strip()
+
+
+def _lowered(text: str) -> str:
+    """Return a text with indices as SVG lowers them; what follows one rises again."""
+    first, *rest = LOWERED.split(text)
+    pairs = zip(rest[::2], rest[1::2], strict=True)
+    return first + "".join(
+        f'<tspan dy="2" font-size="75%">{index}</tspan><tspan dy="-2">{after}</tspan>' for index, after in pairs
+    )
 
 
 def _rounded(number: re.Match) -> str:

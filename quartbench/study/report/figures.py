@@ -259,8 +259,8 @@ def scaling_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         return None
     panels = [Panel(measure, label, measure, series) for measure, series in shown.items()]
     caption = (
-        "A point is a cell (the median of its repeats), a line the fitted power law, a dotted line the slope of the "
-        "theory from the same start."
+        "A point is an instance with a seed (the median of its repeats), a line the fitted power law, a dotted "
+        "line the slope of the theory from the same start."
     )
     keys = costs.iterated(runs[runs.group == group]).key.tolist()
     return Figure(group, f"Scaling in {label}", caption, panels, keys)

@@ -21,7 +21,7 @@ from . import applications, cluster, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
 from .figures import CURVES, PAPER, Figure, curve_figures, figures
 from .growth import SCALING
-from .words import ranges, short, slug, typeset
+from .words import level, listed, ranges, short, slug, typeset
 
 TEMPLATES = Path(__file__).with_name("templates")
 
@@ -110,7 +110,7 @@ class Content:
             *(figure for part in self.parts for figure in part.figures),
             *self.spread,
         ]
-        self.styles = draw.styles(sorted({*runs.contender, *(name for one in self.figures for name in one.names())}))
+        self.styles = _styles(self.figures)
         self.run_table = tables.run_table(runs)
         self.places = {row[0].text: place for place, row in enumerate(self.run_table.rows)}
         self.answer = self._answer()
@@ -120,8 +120,10 @@ class Content:
         count = Counter(found.verdict for _, found in self.claims)
         decided = len(self.claims) - count[OPEN]
         found = [
-            f"Of {decided} claims that this study can decide, {count[HOLDS]} hold, {count[ONLY]} hold only under a "
-            f"condition and {count[FAILS]} do not hold; {count[OPEN]} are not measured here."
+            f"Of {_verb(decided, 'claim', 'claims')} that this study can decide, "
+            f"{_verb(count[HOLDS], 'holds', 'hold')}, {_verb(count[ONLY], 'holds', 'hold')} only under a condition and "
+            f"{_verb(count[FAILS], 'does', 'do')} not hold"
+            + (f"; {_verb(count[OPEN], 'is', 'are')} not measured here." if count[OPEN] else ".")
             if decided
             else f"None of the {count[OPEN]} claims is measured by this study."
         ]
@@ -129,8 +131,9 @@ class Content:
         if lead:
             name, times = lead.most_common(1)[0]
             found.append(f"{name} is fastest most often, ties included: on {times} of {total} instances.")
-        found += _against_peers(self.runs[self.runs.group == "peers"], "auto")
-        found += _against_peers(self.regressions, summary.REGRESSION)
+        # One floor of noise for all that is said of auto, here and in the claims.
+        found += _against_peers(self.runs[self.runs.group == "peers"], "auto", costs.noise(self.runs))
+        found += _against_peers(self.regressions, summary.REGRESSION, costs.noise(self.regressions))
         broken = int(self.every.status.isin(costs.BROKEN).sum())
         judged = pd.concat([self.runs, self.regressions])
         short_of = int((~judged.success & ~judged.status.isin(costs.BROKEN)).sum())
@@ -152,7 +155,7 @@ class Content:
         folder = out.parent / "figures"
         folder.mkdir(parents=True, exist_ok=True)
         for figure in self.figures:
-            draw.pdf(figure, folder / f"{figure.name}.pdf", self.styles)
+            draw.pdf(figure, folder / f"{figure.name}.pdf", self.styles[figure.name])
             _csv(figure.frame(), folder / f"{figure.name}.csv", digits=6)
         traces = [name for name in self.every.columns if name.startswith("trace_")]
         _csv(self.every.drop(columns=traces).sort_values("key"), out.parent / "runs.csv")
@@ -178,6 +181,7 @@ class Content:
             "rows_of": self._rows_of,
             "plain": _plain,
             "typeset": typeset,
+            "listed": listed,
         }
         return environment
 
@@ -228,7 +232,7 @@ class Content:
             "noise": self.noise,
             "noise_cells": self.about.get("noise", {}).get("cells", 0),
             "notes": self.about.get("notes", []),
-            "seeds": sorted({int(seed) for seed in self.every.seed}),
+            "seeds": [part.replace("-", " to ") for part in ranges([int(seed) for seed in self.every.seed]).split()],
             "threads": sorted({int(count) for count in self.every.threads}),
             "commits": sorted(set(self.every.commit)),
             "page_name": out.name,
@@ -238,27 +242,37 @@ class Content:
 
     def _shown(self, figure: Figure) -> dict[str, Any]:
         """Return a figure as the template takes it: its words, its legend, its panels as SVG."""
+        styles = self.styles[figure.name]
         legend = [
-            {
-                "name": name,
-                "slug": slug(name),
-                "colour": self.styles[name][0],
-                "dash": draw.dash_array(self.styles[name]),
-            }
+            {"name": name, "slug": slug(name), "colour": styles[name][0], "dash": draw.dash_array(styles[name])}
             for name in figure.names()
         ]
-        panels = [draw.svg(panel, f"{figure.name}-{i}", self.styles) for i, panel in enumerate(figure.panels)]
+        panels = [draw.svg(panel, f"{figure.name}-{i}", styles) for i, panel in enumerate(figure.panels)]
         return {"figure": figure, "legend": legend, "panels": panels}
 
 
-def _against_peers(runs: pd.DataFrame, own: str) -> list[str]:
+def _styles(figures: list[Figure]) -> dict[str, dict[str, draw.Style]]:
+    """Return the styles of every figure by its name: no two alike in it, and the same in the next where they can be."""
+    known: dict[str, draw.Style] = {}
+    found = {}
+    for figure in figures:
+        found[figure.name] = draw.styles(figure.names(), known)
+        known = found[figure.name] | known
+    return found
+
+
+def _verb(count: int, one: str, many: str) -> str:
+    return f"{count} {one if count == 1 else many}"
+
+
+def _against_peers(runs: pd.DataFrame, own: str, noise: float) -> list[str]:
     """Return how one of ours, certificate included, does against the best bare peer; nothing where it cannot tell."""
     if not (runs.method == own).any() or not runs.peer.any():
         return []
     ratios = summary.peers(runs, own).wall_ratio.dropna()
     if not len(ratios):
         return []
-    tally, mean = summary.tally(ratios, costs.noise(runs)), short(summary.geometric_mean(ratios))
+    tally, mean = summary.tally(ratios, noise), short(summary.geometric_mean(ratios))
     return [
         f"Against the best bare peer of {runs[runs.peer].method.nunique()}, {own} with its certificate has {tally} on "
         f"{len(ratios)} instances and gaps: {mean} times as fast in the geometric mean."
@@ -289,5 +303,5 @@ def _csv(frame: pd.DataFrame, path: Path, digits: int | None = None) -> None:
 
 def _plain(text: object) -> str:
     """Return a text that Markdown shows as it is, in a table too: names are those that users give."""
-    text = re.sub(r"[\\`*\[\]<>|]|\b_|_\b", r"\\\g<0>", str(text))
+    text = re.sub(r"[\\`*\[\]<>|]|\b_|_\b", r"\\\g<0>", level(str(text)))
     return " ".join(text.split())

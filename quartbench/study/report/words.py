@@ -9,6 +9,12 @@ from markupsafe import Markup, escape
 
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
+#: What stands lower in print: the index of σ_min, D_L, p_in and the like.
+LOWERED = re.compile(r"(?:(?<=[σD])|(?<=\bp))_(min|max|L|in|out)\b")
+
+#: A short formula with a bar or a slash, which is not broken at it.
+FORMULA = re.compile(r"(?<!\S)(?=\S*[/|])((?:[^\s{}<>]|\^\{[^\s{}<>]*\}){2,30})(?!\S)")
+
 
 def short(value: float, digits: int = 3) -> str:
     """Return a number with so many significant digits."""
@@ -40,10 +46,37 @@ def signed(text: str) -> str:
 
 
 def typeset(text: object) -> Markup:
-    """Return a text for HTML in which a^{b} is raised and σ_min lowered, as print has them."""
-    safe = str(escape(text))
+    """Return a text for HTML as print has it: a^{b} raised, σ_min lowered, 1e-06 as a power of ten, formulas whole."""
+    text = re.sub(r"(?<![=\w.])\d(?:\.\d+)?e-\d+\b", lambda found: _power(found.group()), str(text))
+    text = re.sub(
+        r"(?<=\d) (?=%)|(?<=\w) (?=[=≤] \S)|(?<=\w [=≤]) (?=\S)|(?<=\(\w) (?=− )|(?<=\(\w −) ", "\u00a0", text
+    )
+    safe = FORMULA.sub(r'<span class="whole">\1</span>', str(escape(text)))
     safe = re.sub(r"\^\{([^{}]*)\}", r"<sup>\1</sup>", safe)
-    return Markup(re.sub(r"(?<=[σD])_(min|max|L)\b", r"<sub>\1</sub>", safe))
+    return Markup(LOWERED.sub(r"<sub>\1</sub>", safe))
+
+
+def _power(number: str) -> str:
+    digits = len(number.partition("e")[0].replace(".", ""))
+    return gap_words(float(number), digits)
+
+
+def listed(condition: str) -> str:
+    """Return a condition over many cases as a list: a, b and c; not for a, b or c."""
+    for word, last in ((" nor ", " or "), (" and ", " and ")):
+        names = condition.split(word)
+        if len(names) > 2:
+            return ", ".join(names[:-1]) + last + names[-1]
+    return condition
+
+
+def level(text: str) -> str:
+    """Return a text for a terminal or Markdown, which raise nothing: a^{b + c} is a^(b + c)."""
+    return re.sub(
+        r"\^\{([^{}]*)\}",
+        lambda found: f"^({found.group(1)})" if len(found.group(1)) > 1 else f"^{found.group(1)}",
+        text,
+    )
 
 
 def slug(name: str) -> str:

@@ -176,3 +176,20 @@ def test_the_page_prints(page):
     printed = base64.b64decode(page.print_page())
     assert printed.startswith(b"%PDF")
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) > 3
+
+
+def test_paper_repeats_heads_shows_numbers_and_hides_nothing(page):
+    # A head with a button as a box in it is not repeated by Chromium; a number that opens runs is still a number.
+    page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        script = """const all = selector => [...document.querySelectorAll(selector)].map(e => getComputedStyle(e));
+            return [all('th button').map(s => s.display), all('td .runs').map(s => s.display),
+                    all('.evidence .runs').map(s => s.display), all('.scroll').map(s => s.maxHeight + s.overflowY),
+                    all('thead').map(s => s.display)]"""
+        heads, numbers, links, boxes, groups = map(set, page.execute_script(script))
+    finally:
+        page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert (heads, links) == ({"contents"}, {"none"})
+    assert numbers
+    assert "none" not in numbers
+    assert (boxes, groups) == ({"nonevisible"}, {"table-header-group"})

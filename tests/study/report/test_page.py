@@ -15,9 +15,9 @@ from quartbench.errors import ProblemError
 from quartbench.study import costs, store
 from quartbench.study.report import draw, write
 from quartbench.study.report.claims import OPEN
-from quartbench.study.report.figures import figures
+from quartbench.study.report.figures import Panel, Series, figures
 from quartbench.study.report.page import _plain
-from quartbench.study.report.words import typeset
+from quartbench.study.report.words import level, listed, typeset
 
 from ..frames import frame, run, trivial
 
@@ -97,7 +97,7 @@ def test_no_formula_is_left_as_it_is_typed(page):
 
 
 def test_formulas_are_raised_and_lowered_and_everything_else_is_escaped():
-    assert typeset("δ^{−1/2} & σ_min <x_min>") == "δ<sup>−1/2</sup> &amp; σ<sub>min</sub> &lt;x_min&gt;"
+    assert typeset("δ^{−½} & σ_min <x_min>") == "δ<sup>−½</sup> &amp; σ<sub>min</sub> &lt;x_min&gt;"
 
 
 def test_claims_without_runs_are_folded_away(page, report):
@@ -193,7 +193,7 @@ def test_summary_says_the_same(report):
     for sentence in report.answer:
         assert sentence in text
     for claim, found in report.claims:
-        assert claim.sentence in text
+        assert level(claim.sentence) in text
         assert f"**{found.verdict}**" in text or (found.verdict == OPEN and not found.keys)
     tables = [line.count("|") for line in text.splitlines() if line.startswith("| ")]
     assert min(tables) >= 4
@@ -258,6 +258,77 @@ def test_styles_differ_and_stay_fixed():
     found = draw.styles(names)
     assert len(set(found.values())) == len(names)
     assert draw.styles(["homgd · identity"])["homgd · identity"] == found["homgd · identity"]
+
+
+def test_no_two_contenders_of_a_figure_look_alike_and_each_keeps_its_look():
+    names = [f"{method} · {metric}" for method in "abcdefghijkl" for metric in ("identity", "uniform", "lewis")]
+    found = draw.styles(names)
+    assert len(set(found.values())) == len(names) == 36
+    assert draw.styles(["l · lewis", "a · identity"], found) == {
+        name: found[name] for name in ("l · lewis", "a · identity")
+    }
+    # Fixed styles that are the same give way too, the later one.
+    assert draw.FIXED["homgd · identity"] == draw.FIXED["bregman · uniform"]
+    met = draw.styles(["homgd · identity", "bregman · uniform"])
+    assert met["homgd · identity"] == draw.FIXED["homgd · identity"] != met["bregman · uniform"]
+
+
+def test_more_contenders_than_styles_share_them():
+    assert len(draw.styles([str(number) for number in range(100)])) == 100
+
+
+def test_legends_of_the_page_tell_their_contenders_apart(page):
+    legends = re.findall(r'<div class="legend".*?</div>', page, re.S)
+    assert len(legends) >= len(FIGURES)
+    for legend in legends:
+        looks = re.findall(r'style="(color:[^"]*)".*?<line[^>]*?(stroke-dasharray="[^"]*")?/>', legend, re.S)
+        assert len(set(looks)) == len(looks) == legend.count("<button")
+
+
+def test_a_title_is_broken_where_it_would_run_over_the_edge():
+    words = "planted-partition n=200 clusters=4 p_in=0.3 p_out=0.05"
+    drawn = draw.svg(
+        Panel(words, "seconds", "gap", [Series("auto", np.array([1.0, 2.0]), np.array([1.0, 0.5]))]),
+        "x",
+        draw.styles(["auto"]),
+    )
+    lines = re.findall(r"<text[^>]*>(.*?)</text>", drawn)
+    (first,) = [line for line in lines if "planted" in line]
+    assert "out" not in first
+    assert 'p<tspan dy="2" font-size="75%">in</tspan><tspan dy="-2">=0.3' in first
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("n^{1−1/p}", '<span class="whole">n<sup>1−1/p</sup></span>'),
+        ("where |Ω|γ ≫ N", 'where <span class="whole">|Ω|γ</span> ≫ N'),
+        ("gaps from 4.8e-06 to 1e-10", "gaps from 4.8·10⁻⁶ to 10⁻¹⁰"),
+        ("clarabel tolerance=1e-07", "clarabel tolerance=1e-07"),
+        ("σ_min=0.2 p_in=0.3 step_in", "σ<sub>min</sub>=0.2 p<sub>in</sub>=0.3 step_in"),
+        ("95 % at p = 2, (p − 1)", "95\u00a0% at p\u00a0=\u00a02, (p\u00a0−\u00a01)"),
+        ("<b> a/b", '&lt;b&gt; <span class="whole">a/b</span>'),
+    ],
+)
+def test_formulas_are_typeset(text, shown):
+    assert typeset(text) == shown
+
+
+def test_conditions_over_many_cases_are_lists():
+    assert listed("not for a nor b nor c") == "not for a, b or c"
+    assert listed("for a and b and c") == "for a, b and c"
+    assert listed("not for a nor b") == "not for a nor b"
+    assert listed("") == ""
+
+
+def test_what_raises_nothing_has_brackets():
+    assert level("δ^{−1/2} + x^{2}") == "δ^(−1/2) + x^2"
+    assert _plain("(p − 1)^{k+1}") == "(p − 1)^(k+1)"
+
+
+def test_one_claim_is_one_claim(few, tmp_path):
+    answer = write(few, tmp_path / "report.html").answer[0]
+    assert not re.search(r"\b1 (claims|hold|do|are)\b|; 0 ", answer)
 
 
 def test_a_trivial_problem_is_a_tie_at_no_cost_and_no_evidence(few, tmp_path):

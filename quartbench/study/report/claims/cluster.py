@@ -74,7 +74,7 @@ def lewis_samples_see_every_direction(runs):
 
 @claim(
     "sample-condition",
-    "§2.2, eq. (spag)",
+    "§2.2",
     "The relative condition number Lₘ/μₘ of a sample approaches 1 as the sample grows.",
     "cluster",
 )

@@ -163,9 +163,10 @@ def graph_coherence(runs):
     cases = {str(name): bool(told[here.index].all()) for name, here in part.groupby("instance", sort=False)}
     verdict, condition = split(cases)
     tight = (part.coherence / floor).to_numpy(dtype=float)
+    bridges = part[bridged].instance.nunique()
     text = (
         f"Over {len(cases)} graphs γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times (N − 1)/|Ω| and at most "
-        f"{part.coherence.max():.3g}; {part[bridged].instance.nunique()} of them have a bridge."
+        f"{part.coherence.max():.3g}; {bridges} of them {'has' if bridges == 1 else 'have'} a bridge."
     )
     return Finding(
         verdict, text, {"least": float(tight.min()), "largest": float(part.coherence.max())}, keys(part), condition

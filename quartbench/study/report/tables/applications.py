@@ -74,7 +74,7 @@ def price_table(found: pd.DataFrame) -> Table:
             number(one.ratio) if math.isfinite(one.ratio) else Cell("∞", math.inf),
             seconds(one.dc_seconds),
             number(one.dc_passes),
-            number(costs.ratio(one.dc_passes, one.peer_passes)),
+            number(costs.ratio(one.dc_passes, one.peer_passes) if one.peer else math.nan),
         ]
         for one in found.itertuples()
     ]

@@ -45,8 +45,8 @@ def kappa_table(runs: pd.DataFrame) -> Table | None:
         return None
     note = (
         "'found' is attained by two points that a search from several starts ended at, so that κ is at least this; "
-        "'certified' is the bound that fixed steps use; 'paper' is √(mγ) for uniform, √n for lewis, (σmax/σmin)²·√(mγ) "
-        "for identity where the generator sets the singular values, and √r for symmetric NMF."
+        "'certified' is the bound that fixed steps use; 'paper' is √(mγ) for uniform, √n for lewis, "
+        "(σ_max/σ_min)²·√(mγ) for identity where the generator sets the singular values, and √r for symmetric NMF."
     )
     columns = ["instance", "metric", "found", "certified", "paper", "found/paper", "found/√n"]
     return Table("kappa", "κ found, certified and bounded", note, columns, rows, frozenset(range(2, 7)))

@@ -17,13 +17,13 @@ def growth_table(runs: pd.DataFrame) -> Table | None:
     for group in SCALING:
         for one in growths(runs, group):
             theory = Cell("–") if one.theory is None else Cell(f"{'≤ ' * one.bound}{one.theory:g}", one.theory)
-            interval = Cell(f"[{one.fit.low:.2f}, {one.fit.high:.2f}]", one.fit.high - one.fit.low)
+            interval = Cell(signed(f"[{one.fit.low:.2f}, {one.fit.high:.2f}]"), one.fit.high - one.fit.low)
             rows.append(
                 [
                     Cell(SCALING[group][1]),
                     Cell(one.measure),
                     contender(one.name),
-                    number(one.fit.exponent),
+                    Cell(signed(f"{one.fit.exponent:.2f}"), one.fit.exponent),
                     interval,
                     theory,
                     number(one.fit.points),
@@ -32,8 +32,9 @@ def growth_table(runs: pd.DataFrame) -> Table | None:
     if not rows:
         return None
     note = (
-        "Least squares on logarithms, one point per cell, with 95 % confidence intervals. The theory bounds iterations "
-        "from above; of time it says what remains once a problem is large, so small ones may grow more slowly."
+        "Least squares on logarithms, one point per instance and seed, with 95 % confidence intervals. The theory "
+        "bounds iterations from above; of time it says what remains once a problem is large, so small ones may grow "
+        "more slowly."
     )
     columns = ["in", "measure", "contender", "exponent", "95 % interval", "theory", "points"]
     return Table("growth", "Fitted exponents", note, columns, rows, frozenset({3, 4, 5, 6}))

@@ -10,6 +10,9 @@ from quartbench.study.report.words import gap_words
 
 from .cells import Cell, Table, contender, number, seconds
 
+#: How a run ended, in words where the status is a name of the program.
+ENDS = {"max_iter": "iteration limit", "time_limit": "time limit"}
+
 
 def failure_table(runs: pd.DataFrame) -> Table:
     """Return the runs that broke off, and those that did not reach the gap they were asked for, with the reason.
@@ -29,7 +32,7 @@ def failure_table(runs: pd.DataFrame) -> Table:
             else f"certified gap {gap_words(here.gap.median(), 2)} at the end"
         )
         count = Cell(str(len(here)), len(here), keys=tuple(here.key))
-        rows.append([Cell(instance), Cell(group), contender(name), Cell(status), Cell(reason), count])
+        rows.append([Cell(instance), Cell(group), contender(name), Cell(ENDS.get(status, status)), Cell(reason), count])
     note = (
         "A run that failed or was killed counts as not solved everywhere above; one that stopped early counts for the "
         "gaps that it did reach."
@@ -49,7 +52,7 @@ def run_table(runs: pd.DataFrame) -> Table:
             contender(run.contender),
             number(run.seed),
             number(run.repeat),
-            Cell(run.status),
+            Cell(ENDS.get(run.status, run.status)),
             number(run.gap, 2),
             number(run.nit),
             number(run.passes),

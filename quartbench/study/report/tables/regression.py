@@ -35,7 +35,7 @@ def regression_table(runs: pd.DataFrame) -> Table | None:
         "min ‖Ax − b‖₄: median seconds to a relative gap of the norm. Ours is the whole call, with the certificate "
         "that ends it; a peer is bare: it is told the norm to reach, and ends at its first point with it. 'times ours' "
         "above 1: ours is faster. 'least_squares=normal' solves normal equations, the others numpy.linalg.lstsq. "
-        "Of the way of ours its end is drawn alone."
+        "Of ours the figure shows the end alone."
     )
     columns = ["instance", "gap", "contender", "time", "times ours", "answer", "reached"]
     return Table("regression", "ℓ4 regression", note, columns, rows, frozenset({1, 3, 4, 6}))
