@@ -29,7 +29,7 @@ def test_digits_say_what_they_need(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     result = run("demo", "clusters", "--out", tmp_path / "x.png")
     assert result.exit_code == 2
-    assert "pip install quartbench[data]" in result.output
+    assert "pip install 'quartbench[data]'" in result.output
 
 
 def test_a_picture_needs_a_name_that_can_be_drawn(tmp_path):
