@@ -2,10 +2,16 @@
 
 import re
 
+from sphinx.addnodes import literal_strong
+
 #: Literals, examples and fields stay as they are.
 LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
 MOVED = re.compile(r"([\^_])\{([^{}]*)\}")
 ROLES = {"^": "sup", "_": "sub"}
+SHARED = re.compile(r":(?:ivar|vartype) \w+(?:, \w+)+:")
+#: "coef_" would be a reference and lose its end, "F." an item of a list.
+ENDED = re.compile(r"^(:(?:ivar|vartype) \w+)_(?=:)")
+LETTER = re.compile(r"^(:ivar [^:]+: )(\w\.)$")
 CITED = re.compile(r"\b(ERRATA|errata)((?:,? (?:and )?\d+)+)")
 
 
@@ -21,9 +27,22 @@ def readable(_app, _what, _name, _object, _options, lines):
 
 
 def described(_app, what, _name, _object, _options, lines):
-    """Keep napoleon from taking what stands before a colon for the type of an attribute."""
-    if what == "attribute" and lines:
+    """Keep napoleon from taking what stands before a colon for the type of an attribute or property."""
+    if what in ("attribute", "property") and lines:
         lines[0] = lines[0].replace(": ", "; ", 1)
+
+
+def together(_app, _what, _name, _object, _options, lines):
+    """Keep Sphinx from taking a for the type of b in the attributes "a, b : int", and names and letters for markup."""
+    for place, line in enumerate(lines):
+        line = SHARED.sub(lambda match: match.group().replace(", ", ","), line)
+        lines[place] = LETTER.sub(r"\1\\\2", ENDED.sub(r"\1\\_", line))
+
+
+def spaced(_app, doctree):
+    """Put back the spaces that ``together`` took."""
+    for comma in [node for node in doctree.findall(literal_strong) if node.astext() == ","]:
+        comma.replace_self(literal_strong(", ", ", "))
 
 
 def _move(match):
@@ -37,5 +56,7 @@ def _cite(match):
 def setup(app):
     """See every docstring after napoleon has, and those of attributes before."""
     app.connect("autodoc-process-docstring", described, priority=100)
+    app.connect("autodoc-process-docstring", together, priority=800)
     app.connect("autodoc-process-docstring", readable, priority=900)
+    app.connect("doctree-read", spaced)
     return {"parallel_read_safe": True}

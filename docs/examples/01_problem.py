@@ -38,7 +38,7 @@ right.axline((1.0, 0.0), (0.0, 0.5), color="#0072b2")
 right.plot([0, 3 * y[0]], [0, 3 * y[1]], "--", color="gray", linewidth=1)
 right.plot(*y, "o", color="#d55e00")
 right.annotate("y*", y, (8, 6), textcoords="offset points", color="#d55e00", fontsize=12)
-right.annotate("⟨c,y⟩ = 1", (0.62, 0.28), color="#0072b2")
+right.annotate("⟨c,y⟩ = 1", (0.62, 0.28), color="#0072b2", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
 right.set_title("√ρ, lowest on ⟨c,y⟩ = 1 at y*")
 for panel in (left, right):
     panel.set_aspect("equal")

@@ -44,7 +44,7 @@ class ABPG(Solver):
     Parameters
     ----------
     kernel : {"quartic", "quartic+quadratic"}
-        h.
+        The kernel h.
     """
 
     def __init__(self, kernel: str = "quartic") -> None:

@@ -39,7 +39,7 @@ class Bregman(Solver):
     Parameters
     ----------
     kernel : {"quartic", "quartic+quadratic"}
-        h.
+        The kernel h.
     step : {"adaptive", "fixed"}
         The search for L, or 12β² with the metric's β.
     growth : float
