@@ -7,6 +7,8 @@ from sphinx.addnodes import literal_strong
 #: Literals, examples and fields stay as they are.
 LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
 MOVED = re.compile(r"([\^_])\{([^{}]*)\}")
+#: An index of one sign after one letter or a norm, as in x_k, P_K and ‖x‖_B; names such as time_limit have more.
+INDEX = re.compile(r"(?<![A-Za-zα-ωΑ-Ω_])([A-Za-zα-ωΑ-Ω‖])_([A-Za-z0-9])(?![A-Za-z0-9_])")
 ROLES = {"^": "sup", "_": "sub"}
 SHARED = re.compile(r":(?:ivar|vartype) \w+(?:, \w+)+:")
 #: "coef_" would be a reference and lose its end, "F." an item of a list.
@@ -22,7 +24,7 @@ def readable(_app, _what, _name, _object, _options, lines):
         example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
         if not example:
             parts = LITERAL.split(line)
-            parts[::2] = [MOVED.sub(_move, CITED.sub(_cite, part.replace("|", "\\|"))) for part in parts[::2]]
+            parts[::2] = [_typeset(part.replace("|", "\\|")) for part in parts[::2]]
             lines[place] = "".join(parts)
 
 
@@ -43,6 +45,10 @@ def spaced(_app, doctree):
     """Put back the spaces that ``together`` took."""
     for comma in [node for node in doctree.findall(literal_strong) if node.astext() == ","]:
         comma.replace_self(literal_strong(", ", ", "))
+
+
+def _typeset(text):
+    return MOVED.sub(_move, INDEX.sub(r"\1_{\2}", CITED.sub(_cite, text)))
 
 
 def _move(match):

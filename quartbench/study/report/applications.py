@@ -12,7 +12,7 @@ from quartbench.study import costs, outcomes, summary
 
 from . import tables
 from .figures import Figure, Panel, Series
-from .words import short
+from .words import as_many, short
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,11 @@ def _seeds(runs: pd.DataFrame) -> str:
     return f"{count} seed{'s' * (count > 1)}"
 
 
+def _median(runs: pd.DataFrame) -> str:
+    """Say what a curve and its band are; of one seed there is no band."""
+    return "of one seed" if runs.seed.nunique() == 1 else f"the median over {_seeds(runs)}, the band is all of them"
+
+
 # Phase retrieval and distances ----------------------------------------------------------------------------------------
 
 
@@ -108,7 +113,7 @@ def _phase(runs: pd.DataFrame) -> Part | None:
     if len(noisy):
         curves = [_decibels(series) for series in _curves(noisy, "noise", _error, "error")]
         panels.append(Panel("noise", "SNR of d (dB)", "relative error", curves, xlog=False))
-        words.append(f"'noise' has the median error over {_seeds(noisy)}, the band is all of them. ")
+        words.append(f"'noise' has the error: {_median(noisy)}. ")
     if not panels:
         return None
     both = pd.concat([measured, noisy])
@@ -137,8 +142,8 @@ def _distances(runs: pd.DataFrame) -> Part | None:
         )
         words.append(
             "'error' is the root mean square error of all distances, known or not, between points that at least four "
-            f"known ones hold, relative to their root mean square: the median over {_seeds(shares)}, the band is all "
-            "of them; 'recovered' is the share of seeds with at most 10⁻³. "
+            f"known ones hold, relative to their root mean square: {_median(shares)}; "
+            "'recovered' is the share of seeds with at most 10⁻³. "
         )
     if len(noisy):
         panels.append(Panel("noise", "noise of a distance", "relative RMSE", _curves(noisy, "noise", _error, "error")))
@@ -373,5 +378,5 @@ def _metrics(runs: pd.DataFrame) -> Part | None:
         for pair, words in pairs.items():
             ratios = [row[-1].value for row in table.rows if (row[0].text, row[2].text) == (instance, pair)]
             said += [words.format(_span(ratios))] if ratios else []
-        answer.append(f"{instance}: {', '.join(said)}.")
+        answer.append(as_many(f"{instance}: {', '.join(said)}."))
     return Part("dc-metrics", "Where does a metric pay in the convex steps?", answer, [], [table])

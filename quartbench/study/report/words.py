@@ -70,6 +70,11 @@ def listed(condition: str) -> str:
     return condition
 
 
+def as_many(text: str) -> str:
+    """Return a sentence in which "1 times the passes of" reads "as many passes as"; 0.9 to 1 times is left alone."""
+    return re.sub(r"(?<![\d.])(?<!to )1 times the (\w+) of\b", r"as many \1 as", text)
+
+
 def level(text: str) -> str:
     """Return a text for a terminal or Markdown, which raise nothing: a^{b + c} is a^(b + c)."""
     return re.sub(

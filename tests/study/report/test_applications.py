@@ -246,6 +246,9 @@ def test_noise_is_drawn_in_decibels():
     np.testing.assert_allclose(series.x, [60.0, 20.0])
     np.testing.assert_allclose(series.y, [5e-4, 5e-2])
     assert "0.05 at 20 dB" in part.answer[0]
+    assert "'noise' has the error: of one seed." in part.figures[0].caption
+    (part,) = applications.parts(frame(*rows, *(row | {"seed": 1} for row in rows)))
+    assert "'noise' has the error: the median over 2 seeds, the band is all of them." in part.figures[0].caption
 
 
 def test_the_price_of_dc_is_said_as_it_is():

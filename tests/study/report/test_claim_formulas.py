@@ -317,7 +317,7 @@ def test_coherence_lies_between_its_ends(gamma, verdict):
     found = decide("coherence-range", run(coherence=gamma, m=20, n=10, r=2))
     assert found.verdict == verdict
     assert found.numbers == {"γm/n": pytest.approx(2.0 * gamma), "γ/r": pytest.approx(0.5 * gamma)}
-    assert "On one instance" in found.evidence
+    assert f"On one instance γm/n is {2 * gamma:.4g} or more, and γ/r {gamma / 2:.4g} or less." == found.evidence
     assert (
         "Over 2 instances" in decide("coherence-range", run(coherence=0.6), run(coherence=0.6, instance="b")).evidence
     )

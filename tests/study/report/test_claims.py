@@ -245,6 +245,8 @@ def test_growth_that_is_all_noise_is_not_decided():
 def test_a_certificate_below_the_truth_is_found():
     assert decide("certificate", run(gap=0.02)).verdict == HOLDS
     assert decide("certificate", run(gap=0.02), run(gap=1e-6, solver="liar")).verdict == FAILS
+    assert "is 2 times the true one in the median" in decide("certificate", run(gap=0.02)).evidence
+    assert "is the true one to two digits in the median" in decide("certificate", run(gap=0.01)).evidence
 
 
 def fixed(cost, method="homgd", **settings):

@@ -17,7 +17,7 @@ from quartbench.study.report import draw, write
 from quartbench.study.report.claims import OPEN
 from quartbench.study.report.figures import Panel, Series, figures
 from quartbench.study.report.page import _plain
-from quartbench.study.report.words import level, listed, typeset
+from quartbench.study.report.words import as_many, level, listed, typeset
 
 from ..frames import frame, run, trivial
 
@@ -315,6 +315,9 @@ def test_formulas_are_typeset(text, shown):
 
 
 def test_conditions_over_many_cases_are_lists():
+    assert as_many("It takes at most 1 times the passes of B") == "It takes at most as many passes as B"
+    for kept in ("0.9 to 1 times the passes of B", "21 times the passes of B", "0.1 times the passes of B"):
+        assert as_many(kept) == kept
     assert listed("not for a nor b nor c") == "not for a, b or c"
     assert listed("for a and b and c") == "for a, b and c"
     assert listed("not for a nor b") == "not for a nor b"

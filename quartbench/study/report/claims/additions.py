@@ -24,7 +24,8 @@ def certificates_are_valid(runs):
     text, numbers = f"{len(invalid)} of {len(part)} certificates are below the truth", {"invalid": len(invalid)}
     if len(sharp):
         factor = float((sharp.gap / true[true > 1e-9]).median())
-        text += f"; a certified gap is {factor:.2g} times the true one in the median"
+        size = "the true one to two digits" if f"{factor:.2g}" == "1" else f"{factor:.2g} times the true one"
+        text += f"; a certified gap is {size} in the median"
         numbers["median factor"] = factor
     return Finding(FAILS if len(invalid) else HOLDS, f"{text}.", numbers, keys(part))
 

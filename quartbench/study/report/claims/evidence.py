@@ -11,7 +11,7 @@ import pandas as pd
 
 from quartbench.study import costs
 from quartbench.study.report.rates import GROUP
-from quartbench.study.report.words import gap_words, short
+from quartbench.study.report.words import as_many, gap_words, short
 
 from .base import FAILS, HOLDS, ONLY, Finding
 
@@ -111,4 +111,4 @@ def several(found: dict[str, Comparison], words: str, verdict: str, condition: s
     ratio = short(low) if short(low) == short(high) else f"{short(low)} to {short(high)}"
     lines = tuple(f"{label}: {short(one.ratio)} ({one})" for label, one in found.items())
     every = list(dict.fromkeys(key for one in found.values() for key in one.keys))
-    return Finding(verdict, f"{words.format(ratio=ratio)}.", numbers, every, condition, lines)
+    return Finding(verdict, f"{as_many(words.format(ratio=ratio))}.", numbers, every, condition, lines)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from quartbench.study.report.words import short
+from quartbench.study.report.words import as_many, short
 
 from .base import FAILS, HOLDS, Finding, claim
 from .evidence import SIMILAR, STEPS, Comparison, compare, keys, pick, several, split
@@ -68,7 +68,7 @@ def lewis_beats_uniform_only_at_high_coherence(runs):
     words = (
         f"B⁽⁰⁾ takes at most {short(least)} times the iterations of B* at low coherence, up to {short(most)} at high."
     )
-    return replace(found, evidence=words)
+    return replace(found, evidence=as_many(words))
 
 
 @claim("kappa-uniform", "§5.3", "In the metric B⁽⁰⁾, κ ≤ √(mγ).", "quick or paper")
@@ -123,7 +123,8 @@ def _kappa(part: pd.DataFrame, bound: pd.Series | np.ndarray, words: str, slack:
         return None
     share = (part.kappa_measured / bound).to_numpy(dtype=float)
     least, most = f"{share.min():.3g}", f"{share.max():.3g}"
-    found = f"{least} times {words}" if least == most else f"{least} to {most} times {words}"
+    alike = words if least == "1" else f"{least} times {words}"
+    found = alike if least == most else f"{least} to {most} times {words}"
     middle = "" if least == most else f", {np.median(share):.3g} in the median"
     text = f"Over {part.instance.nunique()} instances the largest κ found is {found}{middle}."
     numbers = {"least": float(share.min()), "largest": float(share.max())}
@@ -141,7 +142,7 @@ def coherence_range(runs):
     holds = min(low, 1.0 / high) >= 1.0 - 1e-9
     count = part.instance.nunique()
     over = f"Over {count} instances" if count > 1 else "On one instance"
-    text = f"{over} γ is {low:.3g} times n/m or more, and {high:.3g} times r or less."
+    text = f"{over} γm/n is {low:.4g} or more, and γ/r {high:.4g} or less."
     return Finding(HOLDS if holds else FAILS, text, {"γm/n": float(low), "γ/r": float(high)}, keys(part))
 
 
