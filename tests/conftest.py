@@ -1,4 +1,4 @@
-"""What every test may count on: repeatable hypothesis, at least two Numba threads, Python processes of its own."""
+"""What every test may count on: repeatable hypothesis, two Numba threads, registers as they were, own processes."""
 
 import os
 import signal
@@ -13,6 +13,11 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("NUMBA_NUM_THREADS", str(max(2, os.cpu_count() or 1)))
 
 import numba
+
+from quartbench.cones.base import CONES
+from quartbench.forms.base import FORMS
+from quartbench.inverse.contract import METHODS
+from quartbench.solvers.registry import SOLVERS
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -44,6 +49,18 @@ def _threads_as_before():
     before = numba.get_num_threads()
     yield
     numba.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def _registers_as_before():
+    """Strike what a test registered from the lists of later tests; what is ours stays, imported late or not."""
+    registers = (FORMS, CONES, METHODS, SOLVERS)
+    before = [dict(register._found) for register in registers]
+    yield
+    for register, known in zip(registers, before, strict=True):
+        ours = {name: found for name, found in register._found.items() if found.__module__.startswith("quartbench.")}
+        register._found.clear()
+        register._found.update({**ours, **known})
 
 
 @pytest.fixture(params=[1, 2], ids=["one thread", "two threads"])

@@ -34,7 +34,7 @@ class _Solvers(Registry):
 
 
 #: The solvers by name; an installed package offers its own through this entry point group.
-_registry = _Solvers("solver", "quartbench.solvers", _solver_class)
+SOLVERS = _Solvers("solver", "quartbench.solvers", _solver_class)
 
 
 def register(name: str) -> Callable[[type[Solver]], type[Solver]]:
@@ -51,7 +51,7 @@ def register(name: str) -> Callable[[type[Solver]], type[Solver]]:
     """
 
     def decorate(cls: type[Solver]) -> type[Solver]:
-        _registry.register(name, _solver_class(cls, f"the solver {name!r}"))
+        SOLVERS.register(name, _solver_class(cls, f"the solver {name!r}"))
         return cls
 
     return decorate
@@ -59,7 +59,7 @@ def register(name: str) -> Callable[[type[Solver]], type[Solver]]:
 
 def solvers() -> dict[str, type[Solver]]:
     """Return the registered solvers by name, those of installed packages included."""
-    return {name: _registry[name] for name in _registry}
+    return {name: SOLVERS[name] for name in SOLVERS}
 
 
 def describe(solver: type[Solver]) -> str:
@@ -92,7 +92,7 @@ def load_solver(spec: str) -> type[Solver]:
             f"class in {path!r}", attribute, [name for name in classes if "iterates" in dir(classes[name])]
         )
     cls = _solver_class(vars(module)[attribute], repr(spec))
-    if _registry.own(cls.name) is not cls:
+    if SOLVERS.own(cls.name) is not cls:
         register(vars(cls).get("name", attribute.lower()))(cls)  # a name that is inherited is that of another
     return cls
 
@@ -100,11 +100,11 @@ def load_solver(spec: str) -> type[Solver]:
 def make_solver(solver: str | Solver | type[Solver]) -> Solver:
     """Return a solver from its name, ``"file.py:Class"``, its class, or itself."""
     if isinstance(solver, str):
-        if solver in _registry:
-            return _registry[solver]()
+        if solver in SOLVERS:
+            return SOLVERS[solver]()
         if ":" in solver or solver.endswith(".py") or os.sep in solver:
             return load_solver(solver)()
-        raise unknown_name("solver", solver, _registry)
+        raise unknown_name("solver", solver, SOLVERS)
     if inspect.isclass(solver):
         return _solver_class(solver, "solver")()
     if isinstance(solver, Solver):

@@ -24,7 +24,7 @@ from quartbench.solvers import (
     solve,
     solvers,
 )
-from quartbench.solvers.registry import _registry
+from quartbench.solvers.registry import SOLVERS
 
 OWN = ("gd", "agd", "bregman", "abpg", "homgd", "accel-homgd", "homcg", "homnewton", "homnewton-cg", "auto")
 
@@ -76,9 +76,8 @@ class Other:
 
 
 @pytest.fixture(autouse=True)
-def _registry_as_before(monkeypatch):
-    monkeypatch.setattr(_registry, "_found", dict(_registry._found))
-    monkeypatch.setattr(_registry, "_read", _registry._read)
+def _entry_points_as_before(monkeypatch):
+    monkeypatch.setattr(SOLVERS, "_read", SOLVERS._read)
 
 
 @pytest.fixture
@@ -196,7 +195,7 @@ def installed(tmp_path, monkeypatch, entry, module):
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-package\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(f"[quartbench.solvers]\n{entry}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(_registry, "_read", False)
+    monkeypatch.setattr(SOLVERS, "_read", False)
     monkeypatch.delitem(sys.modules, "my_package", raising=False)
 
 
