@@ -9,7 +9,7 @@ import quartbench
 
 PACKAGE = Path(quartbench.__file__).parent
 
-#: DESIGN.md's list, lowest first: a room imports only rooms above it here. The package's door, which gathers the public
+#: CONTRIBUTING.md's list's list, lowest first: a room imports only rooms above it here. The package's door, which gathers the public
 #: names, comes after the rooms it gathers from.
 ORDER = (
     "errors",

@@ -15,7 +15,7 @@ COLOURS = {"identity": "#999999", "uniform": "#e69f00", "lewis": "#0072b2"}
 
 # %%
 # In the plane: many rows along one axis, a single one along the other. The level set √ρ = 1 is black. Each ellipse is
-# scaled to touch it from inside; how far it must grow to touch it from outside is κ.
+# scaled to touch it from inside; how many times its area must grow to touch it from outside is κ.
 
 rng = np.random.default_rng(0)
 rows = np.vstack([np.column_stack([np.ones(40), 0.05 * rng.standard_normal(40)]), [[0.0, 1.0]]])

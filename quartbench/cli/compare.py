@@ -276,7 +276,7 @@ def _peer_table(gap: float, table: pandas.DataFrame) -> Table:
 
     wall, clock, worst = geometric_mean(table["wall_ratio"]), geometric_mean(table["ratio"]), table["overhead"].max()
     title = (
-        f"auto, whole call with its certificate, against the best bare peer, gap {gap:.0e}: {wall:.2f} times faster "
+        f"auto, whole call with its certificate, against the best bare peer, gap {gap:.0e}: {wall:.2f} times as fast "
         f"(geometric mean); by the clock of the method {clock:.2f}, at most {worst:.2f} of our best method"
     )
     caption = "a peer is bare: on functions of NumPy and scipy.sparse, up to the first point within the gap of f*"

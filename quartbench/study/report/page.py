@@ -98,7 +98,7 @@ class Content:
         self.every, self.runs, self.about, self.kernels = runs, costs.convex(runs), about, kernels
         self.regressions = costs.regressions(runs)
         # A study that was stopped has not written its own yet.
-        self.noise = float(about.get("noise", {}).get("floor") or costs.noise(self.runs))
+        self.noise = costs.noise(self.runs) or float(about.get("noise", {}).get("floor") or 0.0)
         self.claims = [(claim, claim.decide(runs)) for claim in CLAIMS]
         self.winners = tables.winners(self.runs)
         self.parts = applications.parts(runs)

@@ -65,7 +65,7 @@ def listed(condition: str) -> str:
     """Return a condition over many cases as a list: a, b and c; not for a, b or c."""
     for word, last in ((" nor ", " or "), (" and ", " and ")):
         names = condition.split(word)
-        if len(names) > 2:
+        if len(names) > 1:
             return ", ".join(names[:-1]) + last + names[-1]
     return condition
 

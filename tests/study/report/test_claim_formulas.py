@@ -299,7 +299,7 @@ def test_the_kappa_of_symmetric_nmf_is_attained_within_a_hundredth():
 
 def test_one_kappa_is_a_number_and_several_are_a_range():
     one, other = (run(metric="lewis", n=9, kappa_measured=kappa) for kappa in (1.5, 2.1))
-    assert decide("kappa-lewis", one).evidence == "Over 1 instances the largest κ found is 0.5 times √n."
+    assert decide("kappa-lewis", one).evidence == "Over 1 instance the largest κ found is 0.5 times √n."
     assert "is 0.5 to 0.7 times √n, 0.6 in the median." in decide("kappa-lewis", one, other).evidence
 
 
@@ -727,4 +727,4 @@ def test_the_equality_of_gaps_is_told_with_what_the_printed_bound_gives_away():
     wide = (2.0 / 3.0) / (1.0 - 2.0 ** (-2.0 / 3.0))
     assert found.numbers == {"difference": pytest.approx(0.25), "least share of ⅔δ": pytest.approx(1.0 / wide)}
     # ⅔δ/(1 − (1 + δ)^{−2/3}) = 1 + ⅚δ + …
-    assert found.evidence.endswith(f"both differ by 0.2 of the gap at most; ⅔δ is 1.01 to {wide:.3g} times as large.")
+    assert found.evidence.endswith(f"differ by at most 0.2 of it; ⅔δ is 1.01 to {wide:.3g} times as large.")

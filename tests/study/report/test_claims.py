@@ -82,7 +82,7 @@ def test_restarts_are_judged_on_generic_and_on_degenerate_rows(generic, degenera
         "restarts", *restarted("figure-1b", none=generic), *restarted("rates", none=degenerate, step="fixed")
     )
     assert found.verdict == verdict
-    assert found.numbers["degenerate rows, fixed steps"] == degenerate / 100
+    assert found.numbers["degenerate rows with fixed steps"] == degenerate / 100
     assert ("degenerate" in found.condition) is False or verdict == ONLY
 
 
@@ -101,8 +101,8 @@ def test_adaptive_restarts_are_held_against_the_better_of_the_other_two(generic,
     )
     assert found.verdict == verdict
     assert found.numbers == {
-        "generic, ill-conditioned rows (1b), Armijo's rule": generic / 50,
-        "degenerate rows, fixed steps": degenerate / 50,
+        "generic, ill-conditioned rows (1b) with Armijo's rule": generic / 50,
+        "degenerate rows with fixed steps": degenerate / 50,
     }
 
 

@@ -126,7 +126,9 @@ def test_samples_become_the_whole(conditions, verdict):
 def test_a_sample_is_like_the_whole_within_a_quarter(last, verdict):
     found = decide("sample-condition", run(), samples=record(4.0, 2.0, last))
     assert found.verdict == verdict
-    assert found.evidence == f"From 10 to 30 % of the terms, Lₘ/μₘ falls to {last}, at five points."
+    assert (
+        found.evidence == f"From 10 to 30 % of the terms, Lₘ/μₘ falls to {last}; Hessians are compared at five points."
+    )
     assert found.cases == (f"uniform sampling of even: 4 → 2 → {last}",)
 
 

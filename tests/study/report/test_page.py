@@ -320,7 +320,7 @@ def test_conditions_over_many_cases_are_lists():
         assert as_many(kept) == kept
     assert listed("not for a nor b nor c") == "not for a, b or c"
     assert listed("for a and b and c") == "for a, b and c"
-    assert listed("not for a nor b") == "not for a nor b"
+    assert listed("not for a nor b") == "not for a or b"
     assert listed("") == ""
 
 

@@ -10,9 +10,7 @@ from .base import FAILS, HOLDS, ONLY, Finding, claim
 from .evidence import KINDS, SIMILAR, STEPS, compare, keys, pick, several, split
 
 
-@claim(
-    "certificate", "quartbench", "A certified gap is never smaller than the true one.", "every study with known optima"
-)
+@claim("certificate", "quartbench", "A certified gap is never smaller than the true one.", "quick, paper or peers")
 def certificates_are_valid(runs):
     """Certified against true gap at the end of every run with a known optimum."""
     part = runs[np.isfinite(runs.optimum) & np.isfinite(runs.gap) & (runs.optimum != 0)]
@@ -59,7 +57,7 @@ def adaptive_restarts_keep_up(runs):
             )
             worst = max((one for one in others if one), key=lambda one: one.ratio, default=None)
             if worst:
-                found[f"{kind}, {words}"] = worst
+                found[f"{kind} with {words}"] = worst
     if not found:
         return None
     verdict, condition = split({label: one.ratio <= SIMILAR for label, one in found.items()})
@@ -93,7 +91,7 @@ def auto_beats_the_peers(runs):
     found = summary.tally(ratios, noise)
     text = (
         f"auto has {found} on {len(ratios)} instances and gaps, a tie being what lies within the noise floor of "
-        f"{noise:.0%}: {mean:.2f} times faster in the geometric mean, {ratios.min():.2f} at the worst."
+        f"{noise:.0%}: {mean:.2f} times as fast in the geometric mean, {ratios.min():.2f} at the worst."
     )
     behind = table.loc[table.wall_ratio <= 1.0 + noise, "instance"].unique()
     verdict = HOLDS if found.wins == len(ratios) else ONLY if found.wins else FAILS

@@ -93,7 +93,7 @@ def samples_become_the_whole(runs):
     verdict, condition = split(cases)
     text = (
         f"From {100.0 * rows.share.min():g} to {100.0 * rows.share.max():g} % of the terms, Lₘ/μₘ falls to "
-        f"{_range(last.values())}, at five points."
+        f"{_range(last.values())}; Hessians are compared at five points."
     )
     return Finding(verdict, text, last, [], condition, tuple(lines))
 

@@ -61,7 +61,7 @@ def restarts_matter(runs):
             )
             one = compare(without, scheduled)
             if one:
-                found[f"{kind}, {words}"] = one
+                found[f"{kind} with {words}"] = one
     if not found:
         return None
     verdict, condition = split({label: one.ratio > SIMILAR for label, one in found.items()})

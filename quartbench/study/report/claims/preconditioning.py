@@ -126,7 +126,8 @@ def _kappa(part: pd.DataFrame, bound: pd.Series | np.ndarray, words: str, slack:
     alike = words if least == "1" else f"{least} times {words}"
     found = alike if least == most else f"{least} to {most} times {words}"
     middle = "" if least == most else f", {np.median(share):.3g} in the median"
-    text = f"Over {part.instance.nunique()} instances the largest κ found is {found}{middle}."
+    count = part.instance.nunique()
+    text = f"Over {count} instance{'s' * (count > 1)} the largest κ found is {found}{middle}."
     numbers = {"least": float(share.min()), "largest": float(share.max())}
     return Finding(HOLDS if share.max() <= 1.0 + slack else FAILS, text, numbers, keys(part))
 
@@ -166,7 +167,7 @@ def graph_coherence(runs):
     tight = (part.coherence / floor).to_numpy(dtype=float)
     bridges = part[bridged].instance.nunique()
     text = (
-        f"Over {len(cases)} graphs γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times (N − 1)/|Ω| and at most "
+        f"Over {len(cases)} graph{'s' * (len(cases) > 1)} γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times (N − 1)/|Ω| and at most "
         f"{part.coherence.max():.3g}; {bridges} of them {'has' if bridges == 1 else 'have'} a bridge."
     )
     return Finding(

@@ -165,7 +165,7 @@ def gaps_follow_from_the_root(runs):
     worst = float(((rows.gap - rows.equality).abs() / rows.gap).max())
     share = (rows.gap / rows.printed).to_numpy(dtype=float)
     text = (
-        f"At {len(rows)} points with gaps from {rows.gap.min():.2g} to {rows.gap.max():.2g} both differ by {worst:.1g} "
-        f"of the gap at most; ⅔δ is {1.0 / share.max():.3g} to {1.0 / share.min():.3g} times as large."
+        f"At {len(rows)} points with gaps from {rows.gap.min():.2g} to {rows.gap.max():.2g}, the gap by f and the "
+        f"one by the formula differ by at most {worst:.1g} of it; ⅔δ is {1.0 / share.max():.3g} to {1.0 / share.min():.3g} times as large."
     )
     return Finding(verdict, text, {"difference": worst, "least share of ⅔δ": float(share.min())}, [], condition)
