@@ -81,7 +81,8 @@ def _bounded(runs: pd.DataFrame, bound: Callable) -> Finding | None:
             count += 1
     if not count:
         return None
-    text = f"Over {count} run{'s' * (count > 1)} the iterations never exceed {worst:.2g} of the bound, with the certified κ."
+    over = f"Over {count} run{'s' * (count > 1)}"
+    text = f"{over} the iterations never exceed {worst:.2g} of the bound, with the certified κ."
     return Finding(HOLDS if worst <= 1.0 else FAILS, text, {"share of the bound": worst, "runs": count}, keys(runs))
 
 

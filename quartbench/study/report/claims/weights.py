@@ -166,6 +166,7 @@ def gaps_follow_from_the_root(runs):
     share = (rows.gap / rows.printed).to_numpy(dtype=float)
     text = (
         f"At {len(rows)} points with gaps from {rows.gap.min():.2g} to {rows.gap.max():.2g}, the gap by f and the "
-        f"one by the formula differ by at most {worst:.1g} of it; ⅔δ is {1.0 / share.max():.3g} to {1.0 / share.min():.3g} times as large."
+        f"one by the formula differ by at most {worst:.1g} of it; ⅔δ is "
+        f"{1.0 / share.max():.3g} to {1.0 / share.min():.3g} times as large."
     )
     return Finding(verdict, text, {"difference": worst, "least share of ⅔δ": float(share.min())}, [], condition)
