@@ -9,8 +9,8 @@ import quartbench
 
 PACKAGE = Path(quartbench.__file__).parent
 
-#: CONTRIBUTING.md's list's list, lowest first: a room imports only rooms above it here. The package's door, which gathers the public
-#: names, comes after the rooms it gathers from.
+#: CONTRIBUTING.md's list, lowest first: a room imports only rooms above it here. The package's door, which gathers the
+#: public names, comes after the rooms it gathers from.
 ORDER = (
     "errors",
     "views",

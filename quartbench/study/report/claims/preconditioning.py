@@ -168,7 +168,8 @@ def graph_coherence(runs):
     bridges = part[bridged].instance.nunique()
     text = (
         f"Over {len(cases)} graph{'s' * (len(cases) > 1)} γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times "
-        f"(N − 1)/|Ω| and at most {part.coherence.max():.3g}; {bridges} of them {'has' if bridges == 1 else 'have'} a bridge."
+        f"(N − 1)/|Ω| and at most {part.coherence.max():.3g}; {bridges} of them "
+        f"{'has' if bridges == 1 else 'have'} a bridge."
     )
     return Finding(
         verdict, text, {"least": float(tight.min()), "largest": float(part.coherence.max())}, keys(part), condition
