@@ -66,7 +66,8 @@ def lewis_beats_uniform_only_at_high_coherence(runs):
     found = several({**low, **high}, "B⁽⁰⁾ takes {ratio} times the iterations of B*", verdict, condition)
     least, most = max(one.ratio for one in low.values()), max(one.ratio for one in high.values())
     words = (
-        f"B⁽⁰⁾ takes at most {short(least)} times the iterations of B* at low coherence, up to {short(most)} at high."
+        f"B⁽⁰⁾ takes at most {short(least)} times the iterations of B* at low coherence, up to {short(most)} times "
+        "as many at high."
     )
     return replace(found, evidence=as_many(words))
 
