@@ -7,8 +7,8 @@ from sphinx.addnodes import literal_strong
 #: Literals, examples and fields stay as they are.
 LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
 MOVED = re.compile(r"([\^_])\{([^{}]*)\}")
-#: An index of one sign after one letter or a norm, as in x_k, P_K and ‖x‖_B; names such as time_limit have more.
-INDEX = re.compile(r"(?<![A-Za-zα-ωΑ-Ω_])([A-Za-zα-ωΑ-Ω‖])_([A-Za-z0-9])(?![A-Za-z0-9_])")
+#: An index of one sign after one letter or a norm, as in x_k, P_K, ‖x‖_B and ‖X‖²_F; names like time_limit have more.
+INDEX = re.compile(r"(?<![A-Za-zα-ωΑ-Ω_])([A-Za-zα-ωΑ-Ω‖²])_([A-Za-z0-9])(?![A-Za-z0-9_])")
 ROLES = {"^": "sup", "_": "sub"}
 SHARED = re.compile(r":(?:ivar|vartype) \w+(?:, \w+)+:")
 #: "coef_" would be a reference and lose its end, "F." an item of a list.

@@ -60,10 +60,10 @@ def test_docstrings_move_powers_and_indices_and_attributes_have_no_type_of_words
     lines = ["−3/4^{4/3} ρ^{−1/3}, ``a^{b}``, x_{k+1}", ">>> a^{b}"]
     extension("docstrings").readable(None, None, None, None, None, lines)
     assert lines == ["−3/4\\ :sup:`4/3`\\  ρ\\ :sup:`−1/3`\\ , ``a^{b}``, x\\ :sub:`k+1`\\ ", ">>> a^{b}"]
-    lines = ["P_K(x_k) θ_k²L_k in ‖·‖_B of time_limit, x_in, coef_ and ``x_k``"]
+    lines = ["P_K(x_k) θ_k²L_k in ‖·‖_B or ‖·‖²_F of time_limit, x_in, coef_ and ``x_k``"]
     extension("docstrings").readable(None, None, None, None, None, lines)
-    moved = "P_{K}(x_{k}) θ_{k}²L_{k} in ‖·‖_{B}"
-    for sign in "KkB":
+    moved = "P_{K}(x_{k}) θ_{k}²L_{k} in ‖·‖_{B} or ‖·‖²_{F}"
+    for sign in "KkBF":
         moved = moved.replace(f"_{{{sign}}}", f"\\ :sub:`{sign}`\\ ")
     assert lines == [f"{moved} of time_limit, x_in, coef_ and ``x_k``"]
     for what, shown in (("attribute", "c as given; see: it"), ("method", "c as given: see: it")):
