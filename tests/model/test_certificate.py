@@ -303,6 +303,21 @@ def test_scales_of_c_do_not_matter_on_the_other_forms_and_cones(kind, cone, c_sc
     assert found.gap == pytest.approx(certify(problem, x).gap, rel=1e-8)
 
 
+@pytest.mark.parametrize("scale", [3e-30, 3e30])
+@pytest.mark.parametrize("kind", ["dense", "block", "sparse"])
+def test_a_metric_that_is_given_is_taken_to_the_scale_of_the_rows(kind, scale):
+    # In other units it corrected nothing, and certificates took more passes to end up looser.
+    plain = planted(kind, "free", 1)
+    x, tau = near(plain, 1e-2), np.random.default_rng(0).uniform(0.5, 2.0, plain.form.terms)
+    form = plain.form.scaled(scale)
+    found = []
+    for problem in (plain, Problem(form, plain.c)):
+        before = problem.form.passes
+        gap = certify(problem, x, problem.form.weighted(tau), rel_gap=1e-3).gap
+        found.append((gap, problem.form.passes - before))
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
+
+
 # Points that cannot be certified --------------------------------------------------------------------------------------
 
 

@@ -394,6 +394,28 @@ def test_any_dual_point_gives_a_true_bound(kind):
                     assert bound * mpf(2) ** (units.b + units.e) <= found.optimum
 
 
+@pytest.mark.parametrize(("left", "calls"), [(0.4, 4), (0.6, 2)])
+def test_a_correction_gives_way_to_the_next_where_it_no_longer_halves_what_is_left(left, calls):
+    problem = planted("dense", "free", 1)
+    units = Units(problem)
+    route, called = carried(units), []
+
+    def slow(w, r):
+        called.append("slow")
+        return (1.0 - left) * route(w, r)
+
+    def full(w, r):
+        called.append("full")
+        return route(w, r)
+
+    weights = 0.999 * route(units.c, None)  # N of what is left is some 1e-3: to halve it is not to come to a half
+    pair, proof = (weights, np.zeros_like(weights)), problem.form.proof(True)
+    improve(units, pair, proof, problem.cone, None, [slow, full], lambda _: False, True)
+    assert called[:calls] == ["slow"] * calls
+    assert "slow" not in called[calls:]
+    assert ("full" in called) == (left > 0.5)
+
+
 # Every form -----------------------------------------------------------------------------------------------------------
 
 
