@@ -66,6 +66,9 @@ class Cone:
         Whether Newton's directions stay inside, by ``free``, ``limit`` and ``newton_direction``.
     models : bool
         Whether at least ``newton_direction`` and ``limit`` do: enough for a method with dense Hessians.
+    rigorous : bool
+        Whether ``inside``, ``outside``, ``polar_contains`` and ``lower_bounds`` are true in exact arithmetic, so that
+        certificates on K are proved. A class says so of itself: what derives from it may be another set.
 
     Examples
     --------
@@ -87,6 +90,11 @@ class Cone:
     whole: ClassVar[bool] = False
     directions: ClassVar[bool] = False
     models: ClassVar[bool] = False
+    rigorous: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.rigorous = cls.__dict__.get("rigorous", False)
 
     def project(self, x: np.ndarray, metric: Metric) -> np.ndarray:
         """Return the projection of x onto K in the norm of ``metric``: argmin ‖y − x‖_B over y ∈ K."""
@@ -201,8 +209,13 @@ class Cone:
     # What other people's solvers are told -----------------------------------------------------------------------------
 
     def lower_bounds(self, dim: int) -> np.ndarray | None:
-        """Return the l with K = {x ≥ l}; None where K is no such set."""
+        """Return the l with K = {x ≥ l}, zero or −∞ each; None where K is no such set."""
         return None
+
+    def nonnegative(self, dim: int) -> bool:
+        """Say whether K is all of the nonnegative orthant, as proofs on x ≥ 0 need to know."""
+        lower = self.lower_bounds(dim) if self.rigorous else None
+        return lower is not None and not lower.any()
 
     def inequality(self) -> tuple[Callable[[np.ndarray], float], Projection] | None:
         """Return (g, ∇g) with K = {g ≥ 0}; None where K is given by no such function."""

@@ -25,6 +25,7 @@ class Centred(Cone):
     """
 
     name = "centred"
+    rigorous = True
     metrics = "any"
     subspace = True
     directions = True

@@ -18,6 +18,7 @@ class Free(Cone):
     """
 
     name = "free"
+    rigorous = True
     metrics = "any"
     subspace = True
     whole = True

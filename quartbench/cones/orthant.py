@@ -28,6 +28,7 @@ class Orthant(Cone):
     """
 
     name = "orthant"
+    rigorous = True
     metrics = "diagonal"
     directions = True
 

@@ -30,6 +30,7 @@ class SecondOrder(Cone):
     """
 
     name = "second-order"
+    rigorous = True
     models = True
 
     def bind(self, form):

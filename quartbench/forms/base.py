@@ -260,6 +260,10 @@ class Form:
         """Return the same form with a count of passes of its own."""
         return self.scaled(1.0)
 
+    def same_rows(self, other: Form) -> bool:
+        """Say whether another form is this one, or a twin of it."""
+        return self is other or (self._kept is other._kept and self.scale == other.scale)
+
     def fresh(self) -> Form:
         """Return the same form as if it had just been made: nothing that was computed once of its rows is kept."""
         twin = self.twin()
@@ -442,14 +446,22 @@ class Form:
         """Return what bounds N(w) = max {⟨w,x⟩ : ρ(x) ≤ 1}, by ``norm``, and corrects dual points; made once.
 
         None where nothing is known: then no bound on f* is claimed. Where a kind has a coarse one, which costs less and
-        is enough for small w, that one, unless a ``sharp`` one is asked for.
+        is enough for small w, that one, unless a ``sharp`` one is asked for. Raises where the rows are seen to have
+        changed since, as a proof is one of the rows that it was made of.
         """
         key = "sharp proof" if sharp else "proof"
         if key not in self._kept:
+            self._kept.setdefault("sample", self._sample())
             twin = self.twin()
             twin.scale = 1.0
             self._kept[key] = twin._proof() if sharp else twin._coarse_proof() or self.proof(sharp=True)
+        if not np.array_equal(self._sample(), self._kept["sample"]):
+            raise ProblemError("the rows of this form have been changed since it was made; make a new form of them")
         return self._kept[key]
+
+    def _sample(self) -> np.ndarray:
+        """Return a copy of some entries of arrays that are the user's too, evenly spaced; none where it has its own."""
+        return np.empty(0)
 
     def _proof(self) -> Any:
         return None

@@ -16,7 +16,7 @@ from quartbench.runtime.blas import blas_threads
 from .base import register_form
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored, mixed
 from .plain import ComplexPlain
-from .reading import SURVEY_BYTES, behind, read_only, survey
+from .reading import SURVEY_BYTES, behind, read_only, survey, watched
 from .terms import DENSE_DIMENSION, FACTOR, TermForm
 
 
@@ -99,6 +99,9 @@ class ComplexForm(TermForm):
     def signature(self):
         """Return how the rows are read, beside the rest."""
         return (*super().signature(), self._rows.flags.writeable, self._parts() > 1)
+
+    def _sample(self):
+        return watched(self._reals)
 
     def _parts(self) -> int:
         return thread_count(self._work, self.terms)

@@ -14,7 +14,7 @@ from quartbench.runtime.blas import blas_threads
 from .blocks import block_count, column_squares, gram_of_real_blocks, gram_of_rows, mirrored
 from .plain import DensePlain
 from .proof import bounded
-from .reading import SURVEY_BYTES, survey
+from .reading import SURVEY_BYTES, survey, watched
 from .stacked import StackedForm
 from .terms import FACTOR
 
@@ -43,6 +43,9 @@ class DenseForm(StackedForm):
 
     def _entries(self):
         return self._rows.size
+
+    def _sample(self):
+        return watched(self._rows)
 
     def used_columns(self):
         """Return which columns have an entry that is not zero."""

@@ -17,6 +17,9 @@ from quartbench.linalg.edges import in_order
 #: (20000×100 took 6 ms in blocks of 32 MB, and 2 ms in these).
 SURVEY_BYTES = 1 << 20
 
+#: Entries of an array that are looked at again to see whether it was changed: some microseconds.
+WATCHED = 1024
+
 
 #: The most rows for each stored entry of a sparse matrix: empty ones cost memory, and a file may claim any number.
 EMPTY_ROWS = 100
@@ -63,6 +66,11 @@ def read_only(rows: np.ndarray | sp.csr_matrix) -> np.ndarray | sp.csr_matrix:
     view = rows.view()
     view.flags.writeable = False
     return view
+
+
+def watched(array: np.ndarray) -> np.ndarray:
+    """Return a copy of some entries, evenly spaced: enough to see that an array was filled or scaled anew."""
+    return array.reshape(-1)[:: array.size // WATCHED + 1].copy()
 
 
 def behind(rows: np.ndarray | sp.csr_matrix) -> np.ndarray | sp.csr_matrix:

@@ -13,7 +13,7 @@ from quartbench.linalg.known import Known
 from .blocks import ROOT, block_count, directions
 from .plain import SparsePlain
 from .proof import ROUNDS, factor_of_gram
-from .reading import survey
+from .reading import survey, watched
 from .stacked import StackedForm
 
 #: Share of stored entries below which rows are multiplied by the inverse factor and not made dense for BLAS.
@@ -40,6 +40,9 @@ class SparseForm(StackedForm):
 
     def _entries(self):
         return self._rows.nnz
+
+    def _sample(self):
+        return watched(self._rows.data)
 
     def used_columns(self):
         """Return which columns have an entry."""

@@ -23,7 +23,8 @@ class StackedForm(TermForm):
     ----------
     rows : array of shape (m·r, n), scipy.sparse matrix, or numpy.memmap
         Rows i·r to (i+1)·r − 1 are Uᵢᵀ. Dense float64 and float32 arrays in C order and CSR matrices are used as they
-        are (sums are in float64 all the same); anything else is copied once.
+        are (sums are in float64 all the same); anything else is copied once, as doubles. Rows must not change while a
+        form is in use: what was proved of them is kept.
     rank : int
         The number r of rows of a term.
     magnitude : float, optional

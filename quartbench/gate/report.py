@@ -51,7 +51,7 @@ class Report:
     def summary(self) -> str:
         """Return the verdict as one sentence, then how many benchmarks had which outcome."""
         counts = Counter(verdict.outcome for verdict in self.verdicts)
-        listed = ", ".join(f"{counts[outcome]} {outcome}" for outcome in Outcome if counts[outcome])
+        listed = ", ".join(_counted(counts[outcome], outcome) for outcome in Outcome if counts[outcome])
         sentence = SENTENCES[self.exit_code]
         if self.exit_code == 2 and not counts[Outcome.UNMEASURED]:
             sentence = "Nothing was compared."
@@ -174,6 +174,12 @@ def noise_table(found: list[Noise], runs: int) -> Table:
     for one in sorted(found, key=lambda noise: (noise.largest, noise.name)):
         shown.add_row(escape(one.name), one.kind, f"{one.largest:.3f}×", f"{one.threshold:.2f}×")
     return shown
+
+
+def _counted(count: int, outcome: Outcome) -> str:
+    """Return how many had an outcome: 1 regression, 2 regressions; but 2 worse."""
+    several = count > 1 and outcome in (Outcome.REGRESSION, Outcome.IMPROVEMENT)
+    return f"{count} {outcome}{'s' * several}"
 
 
 def _cells(verdict: Verdict) -> list[str]:

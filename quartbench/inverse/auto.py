@@ -27,6 +27,6 @@ class Auto(Method):
             return METHODS.find("newton")(), "auto took newton: a factor is near where products are slow"
         if problem.cone.subspace:
             return METHODS.find("lbfgs")(), "auto took lbfgs: no factor is near, and it takes the fewest passes"
-        if not problem.misfit.convex_steps_read and problem.cone.lower_bounds(problem.dim) is not None:
+        if not problem.misfit.convex_steps_read and problem.cone.nonnegative(problem.dim):
             return METHODS.find("projected-lbfgs")(), "auto took projected-lbfgs: XXᵀ has a metric on the orthant"
         return METHODS.find("dc-accelerated")(), "auto took dc-accelerated: the cone is no subspace"

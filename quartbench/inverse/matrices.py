@@ -132,8 +132,7 @@ class MatrixMisfit(Misfit):
 
 def require_factors(problem: Any, name: str) -> None:
     """Raise for other problems than XXᵀ ≈ M over the orthant."""
-    lower = problem.cone.lower_bounds(problem.dim)
-    if not isinstance(problem.misfit, MatrixMisfit) or lower is None or lower.any():
+    if not isinstance(problem.misfit, MatrixMisfit) or not problem.cone.nonnegative(problem.dim):
         raise ProblemError(f"{name} needs a matrix M and the cone Orthant(), found {problem!r}")
 
 

@@ -371,12 +371,16 @@ def _take_in(panels, images, matrices, vectors, orthant):
 
 
 @ordered_kernel
-def _finish(panels, images, buffers, vectors, rho, norm, numbers):
-    """Write the best point of the ray of y to x, and its value, bounds and gap, in the units of the solve."""
+def _finish(panels, images, buffers, vectors, rho, norm, power, numbers):
+    """Write the best point of the ray of y to x, and its value, bounds and gap, in the units of the solve.
+
+    Of the point that is given in the end: in the units of the problem a coordinate may be rounded, or be no number.
+    """
     scale = (dot(vectors, _C, _Y) / (4.0 * rho)) ** (1.0 / 3.0)
     inner = size = 0.0
     for j in range(vectors.shape[1]):
-        vectors[_X, j] = scale * vectors[_Y, j]
+        given = math.ldexp(scale * vectors[_Y, j] * vectors[_SCALES, j], -power)
+        vectors[_X, j] = math.ldexp(given, power) / vectors[_SCALES, j]
         inner += vectors[_C, j] * vectors[_X, j]
         size += abs(vectors[_C, j] * vectors[_X, j])
     image(panels, vectors, _X, images, _POINT)
@@ -403,7 +407,9 @@ def _record(trace, iteration, best, norm, t):
 
 
 @ordered_kernel
-def _iterate(panels, images, buffers, mixed, matrices, vectors, flags, terms, orthant, rel_gap, limit, trace, numbers):
+def _iterate(
+    panels, images, buffers, mixed, matrices, vectors, flags, terms, orthant, rel_gap, limit, power, trace, numbers
+):
     """Run Newton's method on the panels and c; return the code."""
     n, roundings = vectors.shape[1], reach(panels)
     clear(matrices, _GRAM)
@@ -456,16 +462,16 @@ def _iterate(panels, images, buffers, mixed, matrices, vectors, flags, terms, or
                 vectors[_LEFTOVER, j] = vectors[_C, j] - vectors[_PRODUCT, j]
         _record(trace, iteration, best, norm, t)
         if norm <= wanted:
-            _finish(panels, images, buffers, vectors, rho, norm, numbers)
+            _finish(panels, images, buffers, vectors, rho, norm, power, numbers)
             if numbers[GAP] <= rel_gap:
                 return CONVERGED
             image(panels, vectors, _Y, images, _POINT)
         late = late + 1 if price < math.inf and unpaid <= (1.0 + 0.1 * rel_gap) * best else 0
         idle = 0 if best > before * (1.0 + 0.25 * ROUNDING) else idle + 1
         if t == 0.0 or idle >= PATIENCE or late >= 2:
-            _finish(panels, images, buffers, vectors, rho, norm, numbers)
+            _finish(panels, images, buffers, vectors, rho, norm, power, numbers)
             return CONVERGED if numbers[GAP] <= rel_gap else uncertified
-    _finish(panels, images, buffers, vectors, rho, norm, numbers)
+    _finish(panels, images, buffers, vectors, rho, norm, power, numbers)
     return LIMIT
 
 
@@ -549,6 +555,19 @@ def solve_range(rows, rank, c, orthant, rel_gap, limit, start, stop, x, numbers,
         ready, power = _prepare(rows[p], rank, c[p], orthant, panels, images, vectors, found)
         if ready:
             found[CODE] = _iterate(
-                panels, images, buffers, mixed, matrices, vectors, flags, terms, orthant, rel_gap, limit, trace, found
+                panels,
+                images,
+                buffers,
+                mixed,
+                matrices,
+                vectors,
+                flags,
+                terms,
+                orthant,
+                rel_gap,
+                limit,
+                power,
+                trace,
+                found,
             )
         _give(images, vectors, rank, width, power, x[p], duals[p], leftovers[p], trace, found)

@@ -62,8 +62,8 @@ Correction = Callable[[np.ndarray, np.ndarray], np.ndarray]
 class Certificate(NamedTuple):
     """f(x) ≤ value, lower_bound ≤ f*, and gap ≥ (f(x) − f*)/|f*|.
 
-    In exact arithmetic where ``proved``; where a form gives products without bounds, or is too large to factor, up to
-    its rounding as it is trusted to be.
+    In exact arithmetic where ``proved``; where a form gives products without bounds, or is too large to factor, or a
+    cone is not ``rigorous``, up to rounding as they are trusted to round.
     """
 
     value: float
@@ -99,7 +99,7 @@ def certify(
     True
     """
     if problem.trivial:
-        return Certificate(0.0, 0.0, 0.0)
+        return Certificate(0.0, 0.0, 0.0, problem.cone.rigorous)
     flat = problem.form.flat(x)
     if not np.isfinite(flat).all():
         raise ProblemError("x must be finite, found NaN or infinity")
@@ -171,6 +171,11 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
     units = Units(problem)
     form, cone = problem.form, problem.cone
     point = cone.inside(np.ldexp(x, -units.e))
+    returned = np.ldexp(np.ldexp(point, units.e), -units.e)
+    if not np.array_equal(returned, point):  # below 1e-308 it is rounded in the user's units, and may leave the cone
+        point = returned
+        if not np.array_equal(cone.inside(point), point):
+            return np.ldexp(point, units.e), Certificate(math.inf, -math.inf, math.inf, False)
     inner = cone.inner(units.c, point)
     best = Certificate(math.inf, -math.inf, math.inf, False)
     image, before = None, (None, None)
@@ -189,7 +194,9 @@ def prove(problem: Problem, x: np.ndarray, dual: Dual | None, rel_gap: float) ->
         before = (proof, precise)
         if lower > value:  # f* ≤ f(x) ≤ value: something above is wrong, and nothing is claimed
             lower = -math.inf
-        proved = best.proved if lower == best.lower_bound else form.rigorous and proof.proved
+        proved = best.proved
+        if lower != best.lower_bound:
+            proved = form.rigorous and cone.rigorous and units.exact and (proof is None or proof.proved)
         best = Certificate(value, lower, relative_gap(value, lower), proved)
         if best.gap <= rel_gap:
             break
@@ -211,6 +218,8 @@ class Units:
         #: g, with a relative error of at most 3u.
         self.g = math.ldexp((mantissa * mantissa) ** 2, 4 * (power + self.a) + 3 * self.e - self.b)
         self.c = np.ldexp(problem.given, -self.b)
+        #: Whether that is c to the last bit: entries of 1e-300 beside one of 1e300 are rounded.
+        self.exact = bool(np.array_equal(np.ldexp(self.c, self.b), problem.given))
         #: The part of c' in the subspace, rounded, which methods see.
         self.within = np.ldexp(problem.c, -self.b)
 

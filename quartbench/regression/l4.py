@@ -17,7 +17,7 @@ from quartbench import views
 from quartbench.errors import ProblemError, any_array, real_array, whole_number
 from quartbench.forms import StackedForm
 from quartbench.forms.reading import SIZES
-from quartbench.linalg.known import U
+from quartbench.linalg.known import SMALLEST, U, exactly, length
 from quartbench.metrics import Cholesky
 from quartbench.model import Problem
 from quartbench.solvers import History, Result, solve
@@ -46,11 +46,14 @@ class Regression(OptimizeResult):
     fun : float
         At least ‖Ax − b‖₄ (with weights and groups, as asked for), roundings included.
     lower_bound : float
-        Proved: no coefficients have a smaller norm. Where columns are dependent to rounding, which the message says,
-        none of those that are zero for the columns left out.
+        No coefficients have a smaller norm. Where columns are dependent to rounding, which the message says, none of
+        those that are zero for the columns left out.
     gap : float
         (fun − lower_bound)/fun. Where the fit is exact to rounding there are no digits to compare: it is 1, or 0 where
         nothing is left at all.
+    proved : bool
+        Whether both bounds are true in exact arithmetic, of A, b and weights as doubles; False where A is too large to
+        factor.
     residual : array of shape (m,)
         b − Ax, as computed.
     start : array of shape (n,)
@@ -69,6 +72,7 @@ class Regression(OptimizeResult):
     fun: float
     lower_bound: float
     gap: float
+    proved: bool
     residual: np.ndarray
     start: np.ndarray
     status: str
@@ -133,20 +137,21 @@ def l4_regression(
     0.384351 True converged
     """
     A, b, top = _read(A, b)
-    rows, aims, rank = _weighted(*_grouped(A, b, groups), weights)
-    data, limits = _Data(rows, aims, rank, top if rows is A else None), (rel_gap, max_iter, time_limit)
+    given, goals, rank = _grouped(A, b, groups)
+    data, limits = _Data(given, goals, rank, _roots(weights, goals, rank), top), (rel_gap, max_iter, time_limit)
+    rows, aims = data.A, data.b
     try:
         result = _minimised(data, least_squares(rows, aims, data.top), *limits)
     except Dependent:
         span = independent(rows)
-        part = _Data(rows[:, span.columns], aims, rank)
+        part = _Data(given[:, span.columns], goals, rank, data.roots)
         fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)
         result = _minimised(part, fit, *limits)
         result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
         result.residual = aims - rows @ result.x
         result.fun = data.norm_above(result.x, result.residual, rel_gap)
         if result.status != "exact":
-            result.gap = (result.fun - result.lower_bound) / result.fun
+            result.gap = _gap(result.fun, result.lower_bound)
         result.message += f"; of {A.shape[1]} columns {span.columns.size} are independent, and x has the least length"
     if rows is not A:  # of the rows as they were given
         result.residual = b - A @ result.x
@@ -173,6 +178,9 @@ def _read(A: Any, b: Any) -> tuple[Any, np.ndarray, float]:
     b = real_array(b, "b")
     if b.shape not in ((A.shape[0],), (A.shape[0], 1)):
         raise ProblemError(f"b must have one number for each of the {A.shape[0]} rows of A, found shape {b.shape}")
+    for name, size in (("A", top), ("b", largest(b))):
+        if size > 0.0 and _usual(size) is None:
+            raise ProblemError(f"{name} must have a largest entry between {SIZES[0]} and {SIZES[1]}, found {size:.2g}")
     return A, b.reshape(-1), top
 
 
@@ -197,18 +205,17 @@ def _grouped(A: Any, b: np.ndarray, groups: Any) -> tuple[Any, np.ndarray, int]:
     return move @ A, move @ b, rank
 
 
-def _weighted(A: Any, b: np.ndarray, rank: int, weights: Any) -> tuple[Any, np.ndarray, int]:
-    """Return rows whose fourth powers are weighted as asked: each times the fourth root of its weight."""
+def _roots(weights: Any, b: np.ndarray, rank: int) -> np.ndarray | None:
+    """Return the fourth root of each row's weight, at most 1.5u off; None where there are no weights."""
     if weights is None:
-        return A, b, rank
+        return None
     weights = real_array(weights, "weights")
     if weights.shape != (len(b) // rank,) or (weights < 0.0).any() or not weights.any():
         raise ProblemError(
             f"weights must be {len(b) // rank} nonnegative numbers, not all zero, found shape {weights.shape}"
             + (f" with {weights.min():.3g}" if weights.size and weights.min() < 0.0 else "")
         )
-    roots = np.repeat(np.sqrt(np.sqrt(weights)), rank)
-    return (sp.diags_array(roots) @ A).tocsr() if sp.issparse(A) else roots[:, None] * A, roots * b, rank
+    return np.repeat(np.sqrt(np.sqrt(weights)), rank)
 
 
 # The homogenised problem ----------------------------------------------------------------------------------------------
@@ -218,14 +225,15 @@ def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time
     """Return the fit of least norm from that of least squares, with what is proved of both."""
     A, b, rank = data.A, data.b, data.rank
     residual, error = data.residual(fit.x, fit.residual, rel_gap)
-    least = float(np.linalg.norm(residual))
+    least = length(residual)
     if least <= EXACT * data.rounding(fit.x, len(fit.x) + 4.0) or not len(fit.x):
         return _exact(fit.x, data, residual, error)
     scale = least / (data.size / math.sqrt(len(fit.x)))
     column = residual / scale
-    form = StackedForm(_beside(A, column), rank, magnitude=_usual(max(data.top, largest(column))))
+    top = max(data.top, largest(column))
+    form = StackedForm(_beside(A, column), rank, magnitude=_usual(top))
     c = np.zeros(form.dim)
-    c[-1] = 1.0
+    c[-1] = unit = math.ldexp(1.0, math.frexp(top)[1])  # f* is then of order one, whatever the units of A
     few = form.small_rows() is not None
     metric = "auto" if few or fit.normal is None else _blocks(fit.normal, least / scale, form.terms)
     inner = solve(Problem(form, c), metric=metric, rel_gap=rel_gap, max_iter=max_iter, time_limit=time_limit)
@@ -236,41 +244,72 @@ def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time
         x, upper, left = fit.x, begun, residual
     lower = 0.0
     if math.isfinite(inner.lower_bound):
-        below = (HOMOGENISED / -inner.lower_bound) ** 0.75 * (1.0 - 64.0 * U)
-        lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 2.0 * U * least))
-    gap = (upper - lower) / upper
-    return _result(x, left, fit, upper, lower, gap, rel_gap, inner)
+        below = unit * (HOMOGENISED / -inner.lower_bound) ** 0.75 * (1.0 - 64.0 * U) * data.kept(form)
+        lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 2.0 * U * least) - SMALLEST)
+    return _result(x, left, fit, upper, lower, rel_gap, inner)
 
 
 class _Data:
-    """Weighted rows and aims, and residuals with bounds on what rounding made of them.
+    """Weighted rows and aims, A = D·given, and residuals with bounds on what rounding made of them.
 
     BLAS adds n products in any order: |fl(b − Ax) − (b − Ax)| is at most γ(|A||x| + |b|) entry by entry, γ = (n + 4)u
-    with the rounding of weights, of which the norm is at most γ(‖A‖_F‖x‖ + ‖b‖).
+    with the rounding of weights, of which the norm is at most γ(‖A‖_F‖x‖ + ‖b‖). Where b − Ax is small against b that
+    says nothing, and the residual of the rows as given is taken in twice the precision, and weighted then.
     """
 
-    def __init__(self, A: Any, b: np.ndarray, rank: int, top: float | None = None) -> None:
-        self.A, self.b, self.rank = A, b, rank
-        entries = A.data if sp.issparse(A) else A
-        self.top = largest(entries) if top is None else top
-        self.size = float(np.linalg.norm(entries))
-        self.length = float(np.linalg.norm(b))
+    def __init__(
+        self, given: Any, goals: np.ndarray, rank: int, roots: np.ndarray | None, top: float | None = None
+    ) -> None:
+        self.given, self.goals, self.rank, self.roots = given, goals, rank, roots
+        self.A, self.b = given, goals
+        if roots is not None:
+            self.A = (sp.diags_array(roots) @ given).tocsr() if sp.issparse(given) else roots[:, None] * given
+            self.b = roots * goals
+        entries = self.A.data if sp.issparse(self.A) else self.A
+        self.top = largest(entries) if top is None or roots is not None else top
+        self.size, self.length = length(entries.reshape(-1)), length(self.b)
         self._form: StackedForm | None = None
 
     def rounding(self, x: np.ndarray, count: float) -> float:
         """Return a bound on the norm of what so many roundings of each product make of b − Ax."""
-        return count * U * (1.0 + 1e-6) * (self.size * float(np.linalg.norm(x)) + self.length)
+        if not (x.any() or self.b.any()):
+            return 0.0
+        lost = count * math.sqrt(len(self.b)) * SMALLEST  # where products underflow
+        return count * U * (1.0 + 1e-6) * (self.size * length(x) + self.length) + lost
 
     def residual(self, x: np.ndarray, known: np.ndarray, rel_gap: float) -> tuple[np.ndarray, float]:
         """Return b − Ax, and a bound on the norm of its error that is little against the gap asked for, if possible."""
         error = self.rounding(x, len(x) + 4.0)
         if error <= SHARE * rel_gap * norm(known, self.rank) or not len(x):
             return known, error
-        self._form = self._form or StackedForm(self.A)
+        self._form = self._form or StackedForm(self.given)
         image = self._form.known_image(np.ascontiguousarray(x))
-        residual = (self.b - image.hi) - image.lo
-        # Two roundings of the difference, and those of the weights, which are part of the data.
-        return residual, float(np.linalg.norm(image.error)) * (1.0 + 1e-6) + 4.0 * U * float(np.linalg.norm(residual))
+        residual, unknown = (self.goals - image.hi) - image.lo, image.error
+        if self.roots is not None:
+            residual, unknown = self.roots * residual, self.roots * unknown
+        # Two roundings of the difference, and two and a half of its weight.
+        error = length(unknown) * (1.0 + 1e-6) + 6.0 * U * length(residual)
+        return residual, error + 4.0 * math.sqrt(len(residual)) * SMALLEST
+
+    def kept(self, form: StackedForm) -> float:
+        """Return 1 − q, for which the least norm on weighted rows that were rounded is the true one times that at most.
+
+        A is off by 3u|A| there, entry by entry. With N(eⱼ) of the rows (A, r), which bounds |yⱼ|/‖(A, r)y‖₄, that
+        moves the norm of every residual (A, r)y by a share of q = 3u Σⱼ‖Aⱼ‖₄N(eⱼ) at most.
+        """
+        if self.roots is None:
+            return 1.0
+        proof, q = form.proof(), 0.0
+        if proof is None:
+            return 0.0
+        columns = self.A.tocsc() if sp.issparse(self.A) else self.A
+        unit = np.zeros(form.dim)
+        for j in range(columns.shape[1]):
+            column = columns[:, [j]].toarray() if sp.issparse(columns) else columns[:, j]
+            unit[j] = 1.0
+            q += norm(column.reshape(-1), self.rank) * proof.norm(exactly(unit))
+            unit[j] = 0.0
+        return max(0.0, 1.0 - 3.0 * U * (1.0 + 1e-6) * q)
 
     def norm_above(self, x: np.ndarray, known: np.ndarray, rel_gap: float) -> float:
         """Return a number that is at least ‖b − Ax‖₄, from b − Ax as computed."""
@@ -318,12 +357,13 @@ def _blocks(normal: Cholesky, length: float, terms: int) -> Cholesky:
 
 
 def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Regression:
-    size = norm(residual, data.rank) + error
+    size = (norm(residual, data.rank) + error) * (1.0 + (len(residual) + 8.0) * U)
     return Regression(
         x=x,
         fun=size,
         lower_bound=0.0,
         gap=1.0 if size > 0.0 else 0.0,
+        proved=True,
         residual=residual,
         start=x,
         status="exact",
@@ -337,13 +377,20 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
     )
 
 
-def _result(x, residual, fit: Fit, upper: float, lower: float, gap: float, rel_gap: float, inner: Result) -> Regression:
+def _gap(upper: float, lower: float) -> float:
+    """Return a number that is at least (upper − lower)/upper."""
+    return (upper - lower) / upper * (1.0 + 4.0 * U)
+
+
+def _result(x, residual, fit: Fit, upper: float, lower: float, rel_gap: float, inner: Result) -> Regression:
+    gap = _gap(upper, lower)
     status = inner.status if gap <= rel_gap or inner.status != "converged" else "stalled"
     return Regression(
         x=x,
         fun=upper,
         lower_bound=lower,
         gap=gap,
+        proved=inner.proved,
         residual=residual,
         start=fit.x,
         status="converged" if gap <= rel_gap else status,

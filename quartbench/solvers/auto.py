@@ -24,7 +24,7 @@ from .accel_homgd import AccelHomGD
 from .contract import Iterate, Solver
 from .homnewton import HomNewton
 from .homnewton_cg import HomNewtonCG, Last, newton_cg
-from .plane import Plane, first
+from .plane import Plane, first, iterate
 from .registry import register, solvers
 from .steps import Evaluated, evaluate
 
@@ -282,7 +282,7 @@ class AdaptiveNewton(Solver):
         )
         y = Evaluated(found.point, *found.evaluated)
         fresh = evaluate(form, better.solve(plane.c))
-        if fresh.rho / float(plane.c @ fresh.point) ** 4 < y.rho / float(plane.c @ y.point) ** 4:
+        if iterate(fresh, plane.c).value < iterate(y, plane.c).value:
             y = fresh
         return y, better, reason
 

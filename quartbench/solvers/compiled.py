@@ -59,7 +59,7 @@ class Compiled:
     @classmethod
     def of(cls, form: Form, cone: Cone, solver: str) -> Compiled | None:
         """Return the compiled method for a form on a cone, None where they are not for it."""
-        if form.small_rows() is None or not (cone.whole or cone.lower_bounds(form.dim) is not None):
+        if form.small_rows() is None or not ((cone.whole and cone.rigorous) or cone.nonnegative(form.dim)):
             return None
         return cls(form, cone, solver)
 
@@ -172,8 +172,8 @@ def solve_batch(
         raise ProblemError(f"rows (k, m·r, n) and C (k, n) must fit, found shapes {rows.shape} and {C.shape}")
     if rows.shape[1] % rank or rows.size == 0:
         raise ProblemError(f"rows must come in blocks of rank={rank}, found shape {rows.shape}")
-    nonnegative = cone.lower_bounds(C.shape[1]) is not None
-    if not (cone.whole or nonnegative):
+    nonnegative = cone.nonnegative(C.shape[1])
+    if not ((cone.whole and cone.rigorous) or nonnegative):
         raise ProblemError(f"solve_batch takes the whole space and the orthant, found {cone!r}")
     found = newton_batch(rows, C, rank, nonnegative, rel_gap, whole_number(max_iter, "max_iter"))
     reached = (found.gap <= rel_gap) & (REPRESENTABLE[0] < -found.upper) & (-found.lower < REPRESENTABLE[1])

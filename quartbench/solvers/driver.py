@@ -393,7 +393,7 @@ class Run:
             for iterate in (Iterate(self.start, math.nan), self.best):
                 point, _ = self._feasible(iterate)
                 self._keep(point, self.judged.homogenised_value(point))
-        if self.x is None:  # nothing was proved
+        if self.x is None or self.proved.value == math.inf:  # nothing was proved
             self.x = self.original.cone.inside(self._placed(self.kept))
             self.proved = self.proved._replace(value=self.unscaled.value(self.x))
         # Ctrl-C can fall between two columns: the rows that all of them have are the history.

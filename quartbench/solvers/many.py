@@ -99,7 +99,7 @@ def solve_many(
         prepared.ready(next((problem for problem in problems if not problem.trivial), None), time_limit)
     except DeficientError:  # one after another on the quotient, or an error that says why not
         limits = {"time_limit": time_limit} | ({} if max_iter is None else {"max_iter": max_iter})
-        return [prepared.solve(problem, **limits) for problem in problems]
+        return [prepared.solve(problem.given, **limits) for problem in problems]
     setup = prepared.setup_time / len(problems)
     budget = Budget(math.inf, math.inf if time_limit is None else time_limit - prepared.setup_time)
     if cone.whole and isinstance(form, TermForm) and form.in_columns and prepared.metric.tau is not None:
@@ -116,7 +116,7 @@ def solve_many(
         better = prepared.better_start(problem, start)
         left = None if time_limit is None else max(budget.seconds - budget.elapsed, 0.0)
         limits = {"time_limit": left} | ({} if max_iter is None else {"max_iter": max_iter})
-        found.append(prepared.solve(problem, better, **limits))
+        found.append(prepared.solve(problem.given, better, **limits))
     for result in found:
         result.setup_time = 0.0 if result.status == "trivial" else setup
     return found

@@ -44,6 +44,12 @@ def residual(y: Evaluated, c: np.ndarray) -> np.ndarray:
     return (4.0 * y.rho / float(c @ y.point)) * c - y.gradient
 
 
+def fourth_power(x: float) -> float:
+    """Return x⁴, infinite where that is too large: a power of Python's raises there."""
+    square = x * x
+    return square * square
+
+
 def iterate(
     y: Evaluated,
     c: np.ndarray,
@@ -53,14 +59,14 @@ def iterate(
     dual: Callable | None = None,
 ) -> Iterate:
     """Return y as the driver takes it, with f at the best point of its ray."""
-    value = homogenised(y.rho / float(c @ y.point) ** 4)
+    value = homogenised(y.rho / fourth_power(float(c @ y.point)))
     return Iterate(y.point, value, t, restart, y[1:], decrement=decrement, dual=dual)
 
 
 def first(y: Evaluated, c: np.ndarray) -> Iterate:
     """Return the start as the driver takes it; it is certified where its residual is small, as a good one has it."""
-    r = residual(y, c)
-    return iterate(y, c, decrement=float(r @ r) / float(y.gradient @ y.gradient))
+    r, size = residual(y, c), float(y.gradient @ y.gradient)
+    return iterate(y, c, decrement=float(r @ r) / size if size > 0.0 else math.nan)
 
 
 def newton_decrement(y: Evaluated, r: np.ndarray, e: np.ndarray) -> float:
@@ -155,7 +161,7 @@ class Plane:
         limit = max(1.0, self.cone.limit(y.point, share * z - y.point))
         found = self._along(y, z, share, -share * gain, limit)
         # Where all of ⟨c,y⟩ is rounding, as for c next to the polar cone, there is no value to compare.
-        return found if float(self.c @ found.y.point) ** 4 > 0.0 else Step(y, 0.0)
+        return found if fourth_power(float(self.c @ found.y.point)) > 0.0 else Step(y, 0.0)
 
     def _along(self, y: Evaluated, z: np.ndarray, share: float, slope: float, limit: float) -> Step:
         """Search from y through share·z; the slope comes from vectors, as images lose its digits near the solution."""

@@ -331,8 +331,8 @@ class Prepared:
 
         Parameters
         ----------
-        c : array
-            In the native shape of the form or flat.
+        c : array or Problem
+            In the native shape of the form or flat; or a problem with this very form and cone, of which it is the c.
         start : array, optional
             A point with ⟨c,start⟩ > 0: the solution for the c before, say.
         rel_gap : float, optional
@@ -340,6 +340,13 @@ class Prepared:
         max_iter, max_passes, time_limit, callback, progress, certify
             As for :func:`quartbench.solve`.
         """
+        if isinstance(c, Problem):
+            same = c.cone is self.cone or (type(c.cone) is type(self.cone) and c.cone.rigorous)
+            if not (same and c.form.same_rows(self.form)):
+                raise ProblemError(
+                    f"c must be an array or a problem on the form and cone that were prepared, found {c!r} on others"
+                )
+            c = c.given
         limits = (self.rel_gap if rel_gap is None else rel_gap, max_iter, max_passes, time_limit)
         return self.run(c, Wanted(*limits, start, callback, progress, certify, paid=True))
 

@@ -156,8 +156,9 @@ class Result(OptimizeResult):
     gap, lower_bound : float
         The certified relative gap (f(x) − lower_bound)/|f(x)| ≥ (f(x) − f*)/|f*|; infinite without a certificate.
     proved : bool
-        Whether ``fun`` and ``lower_bound`` are true in exact arithmetic; False where the form's products are taken on
-        trust, where it is too large to factor, where the rank of its rows is a decision, and without a certificate.
+        Whether ``fun`` and ``lower_bound`` are true in exact arithmetic; False where the form's products or the cone's
+        projections are taken on trust (those of one's own kinds), where the form is too large to factor, where the rank
+        of its rows is a decision, and without a certificate.
     status : str
         converged, max_iter, max_passes, time_limit, stopped, stalled, trivial or unbounded.
     success : bool
@@ -359,4 +360,5 @@ def trivial(problem: Problem, solver: str) -> Result:
     """Return the result of a problem whose minimiser is 0, as c lies in the polar cone."""
     nothing = History([], [], [], -np.inf, 1.0, [], [])
     x = np.zeros(problem.dim)
-    return ended(problem.form, x, 0.0, 0.0, "trivial", nothing, gap=0.0, proved=True, solver=solver, metric="none")
+    known = {"gap": 0.0, "proved": problem.cone.rigorous, "solver": solver, "metric": "none"}
+    return ended(problem.form, x, 0.0, 0.0, "trivial", nothing, **known)

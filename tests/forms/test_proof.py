@@ -12,11 +12,13 @@ import scipy.sparse as sp
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import quartbench as qb
 from quartbench.cones import SecondOrder
 from quartbench.forms import GramForm, OperatorForm, StackedForm
 from quartbench.forms.curvature import BoundaryCurvature, Curvature
 from quartbench.forms.gram import Frobenius
 from quartbench.forms.proof import Factor, Iterated, factor_of_gram, factor_of_rows
+from quartbench.forms.reading import WATCHED, watched
 from quartbench.kernels import exact
 from quartbench.linalg.known import Known, exactly
 from tests.forms.random_forms import SEEDS, STYLES, RowProducts, dense_rows, make
@@ -496,3 +498,35 @@ def test_corrections_along_the_boundary_turn_the_normal(seed):
                 weights = weights + boundary.correction(w.rounded, r.rounded)
         assert sizes[-2] <= 100.0 * distance * sizes[-3]
         assert sizes[-1] <= max(0.1 * sizes[-2], 1e-12)
+
+
+# Rows that change -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse", "complex"])
+def test_a_proof_does_not_outlive_its_rows(kind):
+    # A factor of the rows before was taken for one of those that had been scaled since.
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((140, 70)) + (1j * rng.standard_normal((140, 70)) if kind == "complex" else 0.0)
+    rows = sp.csr_matrix(rows) if kind == "sparse" else rows
+    form = (qb.ComplexForm if kind == "complex" else qb.StackedForm)(rows)
+    problem = qb.Problem(form, rng.standard_normal(form.dim))
+    x = qb.solve(problem).x
+    before = qb.certify(problem, x)
+    (rows.data if kind == "sparse" else rows)[:] *= 1e-3
+    with pytest.raises(qb.ProblemError, match="the rows of this form have been changed since it was made"):
+        qb.certify(problem, x)
+    (rows.data if kind == "sparse" else rows)[:] *= 1e3
+    if np.array_equal(form._sample(), form._kept["sample"]):
+        assert qb.certify(problem, x) == before
+    assert qb.certify(qb.Problem(type(form)(form.rows.copy()), problem.c), x).gap <= 1e-5
+
+
+def test_what_is_watched_is_spread_over_the_rows():
+    array = np.arange(10_000.0).reshape(100, 100)
+    found = watched(array)
+    assert 500 <= found.size <= WATCHED
+    assert found[0] == 0.0
+    assert found[-1] >= 9_980.0
+    assert (watched(array[:5]) == array[:5].reshape(-1)).all()
+    assert not np.shares_memory(watched(array[:5]), array)

@@ -64,6 +64,7 @@ def test_terminal_table_ends_on_what_matters_and_leaves_out_what_is_the_same(rep
 
 def test_summary_counts_every_outcome(report):
     assert report.summary().startswith("Regression. head against base: 1 regression, 5 unmeasured, 1 suspect, ")
+    assert ": 2 regressions, 2 fine." in made(*(count(name, 1, 1 + k % 2) for k, name in enumerate("abcd"))).summary()
     assert made(count("a", 1, 1)).summary() == "No regression. head against base: 1 fine."
     assert made(count("a", -1, 1)).summary().startswith("Could not measure everything.")
     new = Record("a", "count", "", Measurement(State.ABSENT), Measurement(State.MEASURED, 1.0))

@@ -16,6 +16,7 @@ import quartbench as qb
 from quartbench import instances
 from quartbench.model import certificate as module
 from quartbench.model.certificate import Certificate, Units, improve, prove, relative_gap
+from tests.cones.unseen import IceCreamAndMore
 from tests.forms.random_forms import SEEDS, RowProducts, dense_rows
 from tests.forms.unseen import Smoothness
 
@@ -581,3 +582,41 @@ def test_the_dual_point_of_a_rounded_point_is_corrected():
         hi = np.array([float(v) for v in dual])
         lo = np.array([float(v - mpf(float(v))) for v in dual])
     assert gap(hi, lo) <= 1e-13
+
+
+# What is not known exactly --------------------------------------------------------------------------------------------
+
+
+def test_c_that_does_not_fit_into_one_range_is_not_called_proved():
+    wide, near = (qb.Problem(qb.StackedForm(np.eye(2)), c) for c in ([1e300, 3e-323], [1e300, 3.0]))
+    assert not Units(wide).exact
+    assert Units(near).exact
+    for problem, proved in ((wide, False), (near, True)):
+        assert prove(problem, np.array([1e100, 1.0]), None, 1.0)[1].proved == proved
+
+
+def test_a_projection_of_ones_own_is_taken_on_trust():
+    problem = qb.Problem(qb.StackedForm(np.eye(5)), [1.0, 0.1, 0.2, 0.3, 0.4], IceCreamAndMore())
+    assert not qb.solve(problem).proved
+    assert not qb.certify(problem, qb.solve(problem).x).proved
+    trivial = qb.Problem(problem.form, [-1.0, 0.0, 0.0, 0.0, -1.0], IceCreamAndMore())
+    assert qb.solve(trivial).status == "trivial"
+    assert not qb.solve(trivial).proved
+    assert not qb.certify(trivial, np.zeros(5)).proved
+    assert qb.solve(qb.Problem(problem.form, [-1.0, 0.0, 0.0, 0.0, -1.0], "second-order")).proved
+
+
+def test_a_point_that_rounding_takes_out_of_the_cone_is_not_certified():
+    # Of 1e-320, the last bit is one part in some thousands: the tip of the cone moves that much.
+    form = qb.StackedForm(1e150 * np.eye(3))
+    c = np.array([1.0, 0.9, 0.3]) * 1e-300
+    problem = qb.Problem(form, c, qb.SecondOrder())
+    for steps in range(40):
+        x = np.array([5e-324 * (1999 + steps), 5e-324 * 1900, 5e-324 * 633])
+        x, found = prove(problem, x, None, 1.0)
+        if found.value < math.inf:
+            assert in_cone("second-order", x)
+            exact_x = [Fraction(float(v)) for v in x]
+            value = sum((Fraction(1e150) * v) ** 4 for v in exact_x)
+            value -= sum(Fraction(float(a)) * v for a, v in zip(c, exact_x, strict=True))
+            assert Fraction(found.value) >= value

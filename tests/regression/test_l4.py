@@ -183,3 +183,55 @@ def test_least_squares_is_that_of_lapack():
         fit = least_squares(A, b, np.abs(A).max())
         expected = np.linalg.norm(b - A @ np.linalg.lstsq(A, b, rcond=None)[0])
         assert np.linalg.norm(fit.residual) == pytest.approx(expected, rel=1e-8)
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("noise", [1e-5, 1e-8, 1e-11])
+def test_both_bounds_are_true_with_weights(noise, rank):
+    # Rows were weighted and rounded before they cancelled: in half of such cases one of the bounds was false.
+    for seed in range(8):
+        A, b = data(30, 3, seed=seed, noise=noise)
+        weights = np.random.default_rng(seed).uniform(0.1, 5.0, 30 // rank)
+        fit = qb.l4_regression(A, b, weights, groups=None if rank == 1 else rank)
+        found = weighted(A, b, fit.x, weights, rank)
+        assert fit.proved
+        assert Fraction(fit.lower_bound) ** 4 <= found <= Fraction(fit.fun) ** 4
+        assert fit.gap <= max(1e-8, 1e-19 / noise)
+
+
+def weighted(A, b, x, weights, rank):
+    """Return Σ w_g‖A_g x − b_g‖⁴ as a fraction."""
+    x = [Fraction(float(one)) for one in x]
+    squares = [
+        (sum(Fraction(a) * xj for a, xj in zip(row, x, strict=True)) - Fraction(bi)) ** 2
+        for row, bi in zip(A.tolist(), b.tolist(), strict=True)
+    ]
+    terms = [sum(squares[i : i + rank]) for i in range(0, len(squares), rank)]
+    return sum(Fraction(w) * term**2 for w, term in zip(weights.tolist(), terms, strict=True))
+
+
+@pytest.mark.parametrize("shift", [1e-3, 1e-7])
+def test_the_price_of_rounded_weights_is_that_of_nearly_dependent_columns(shift):
+    A, b = data(40, 3, seed=9)
+    A[:, 2] = A[:, 0] + shift * A[:, 2]
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, 40)
+    fit = qb.l4_regression(A, b, weights, rel_gap=1e-12)
+    small, wide = 1e-15, 1e-15 / shift
+    assert fit.lower_bound <= float(weighted(A, b, fit.x, weights, 1)) ** 0.25 * (1.0 + 1e-15)
+    assert small <= fit.gap <= 1e-12 + 1e3 * wide
+
+
+@pytest.mark.parametrize("size", [1e-150, 1e-120, 1e120, 1e150])
+def test_small_and_large_numbers_are_no_exact_fit(size):
+    # Their squares underflow, and the fit was said to be exact.
+    fit = qb.l4_regression(size * np.ones((3, 1)), size * np.array([0.0, 1.0, 5.0]))
+    assert fit.status == "converged"
+    assert fit.fun == pytest.approx(3.0153455636291 * size, rel=1e-12)
+    assert exactly(size * np.ones((3, 1)), size * np.array([0.0, 1.0, 5.0]), fit.x) <= Fraction(fit.fun) ** 4
+
+
+@pytest.mark.parametrize("size", [1e-170, 1e200])
+def test_numbers_out_of_range_are_refused(size):
+    for A, b, name in ((size, 1.0, "A"), (1.0, size, "b")):
+        with pytest.raises(qb.ProblemError, match=f"{name} must have a largest entry between 1e-151 and 1e.151"):
+            qb.l4_regression(A * np.ones((3, 1)), b * np.array([0.0, 1.0, 5.0]))

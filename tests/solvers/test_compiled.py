@@ -2,10 +2,12 @@
 
 import math
 import pickle
+from fractions import Fraction
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from scipy.optimize import isotonic_regression
 
 import quartbench as qb
 from quartbench import instances
@@ -226,3 +228,83 @@ def test_a_batch_with_an_optimum_out_of_range_is_refused(rows, c):
     for cone in (qb.Free(), qb.Orthant()):
         with pytest.raises(ProblemError, match=r"f\* must be a number of floating point"):
             qb.solve_batch(rows * drawn, np.full((3, 2), c), cone, rel_gap=1e-4)
+
+
+# Proved of the cone and of the point that are the user's --------------------------------------------------------------
+
+
+class Half(qb.Cone):
+    """{x : x₀ ≥ 0}."""
+
+    name = "half"
+    metrics = "diagonal"
+
+    def project(self, x, metric):
+        return np.where(np.arange(x.size) == 0, np.maximum(x, 0.0), x)
+
+    def lower_bounds(self, dim):
+        return np.where(np.arange(dim) == 0, 0.0, -np.inf)
+
+
+class Rising(qb.Orthant):
+    """{x : 0 ≤ x₀ ≤ x₁ ≤ …}, which derives from another set."""
+
+    name = "rising"
+    directions = False
+
+    def euclidean(self, x):
+        return np.maximum(isotonic_regression(x).x, 0.0)
+
+    def project(self, x, metric):
+        return self.euclidean(x)
+
+
+def test_a_half_space_is_not_the_orthant(calls):
+    # It was solved as one: f* ≥ −3 was said to be proved, where f(1, −1) = −6.
+    found = qb.solve(np.eye(2), [4.0, -4.0], Half())
+    assert not calls
+    assert found.fun == pytest.approx(-6.0, rel=1e-6)
+    assert found.lower_bound <= -6.0
+    assert not found.proved
+    with pytest.raises(ProblemError, match="takes the whole space and the orthant, found Half"):
+        qb.solve_batch(np.eye(2)[None], [[4.0, -4.0]], Half())
+
+
+def test_a_cone_that_derives_from_the_orthant_is_its_own(calls):
+    found = qb.solve(np.eye(2), [8.0, 1.0], Rising(), solver="auto")
+    assert not calls
+    assert not Rising().rigorous
+    assert not Rising().nonnegative(2)
+    x = (9.0 / 8.0) ** (1.0 / 3.0)  # x₀ = x₁, as c falls
+    np.testing.assert_allclose(found.x, [x, x], rtol=1e-3)
+    assert found.lower_bound <= 2.0 * x**4 - 9.0 * x
+
+
+def test_the_orthant_is_known_by_what_it_says():
+    assert qb.Orthant().nonnegative(3)
+    assert not any(cone.nonnegative(3) for cone in (qb.Free(), Half(), qb.SecondOrder()))
+    assert all(cone.rigorous for cone in (qb.Free(), qb.Orthant(), qb.SecondOrder(), qb.Centred()))
+
+
+@pytest.mark.parametrize(("row", "c"), [(1e290, 1e85), (1e-250, 1e-60)])
+def test_a_point_out_of_range_is_not_claimed(row, c):
+    # x = 0 and x = ∞ were, with the value of what they were rounded from.
+    with pytest.raises(ProblemError, match="must have a largest entry between"):
+        qb.solve_batch(np.full((1, 1, 1), row), [[c]])
+
+
+@pytest.mark.parametrize(("row", "c"), [(3e255, 1e62), (1e255, 7e61), (1.7e254, 1e60)])
+def test_bounds_are_those_of_the_point_that_is_rounded(row, c):
+    # x is some 1e-321, with three digits: f there is not what it is at the point before it was rounded.
+    found = qb.solve_batch(np.full((1, 1, 1), row), [[c]], rel_gap=1e-2)
+    assert found.success.all()
+    x = Fraction(float(found.x[0, 0]))
+    value = (Fraction(row) * x) ** 4 - Fraction(c) * x
+    assert value <= Fraction(float(found.fun[0]))
+    assert found.gap[0] >= found.fun[0] / found.lower_bound[0] - 1.0
+
+
+def test_columns_in_extreme_units_are_refused_or_right(calls):
+    rows, c = np.diag([1.0, 1e-299]), [1.0, 1e-100]
+    with pytest.raises(ProblemError):  # the second coordinate of the minimiser is 1e366
+        qb.solve(rows, c)

@@ -225,3 +225,16 @@ def test_a_minimiser_out_of_range_is_an_error_from_every_start(start):
     form = qb.StackedForm(np.diag([1e-90, 1.0]))
     with pytest.raises(ProblemError, match="comparable units"):
         qb.solve(qb.Problem(form, [1.0, 1.0]), "homnewton", start=start)
+
+
+def test_a_problem_on_another_form_or_cone_is_refused():
+    # It was solved on the form that was prepared, and the answer looked like that of the problem.
+    rows = np.random.default_rng(0).standard_normal((6, 2))
+    ready = qb.prepare(qb.StackedForm(rows))
+    for other in (qb.Problem(3.0 * rows, [1.0, 2.0]), qb.Problem(ready.form, [1.0, 2.0], "orthant")):
+        with pytest.raises(qb.ProblemError, match="a problem on the form and cone that were prepared"):
+            ready.solve(other)
+    with pytest.raises(qb.ProblemError, match="a problem on the form and cone that were prepared"):
+        ready.solve(qb.Problem(ready.form.scaled(3.0), [1.0, 2.0]))
+    for same in (ready.form, ready.form.twin()):
+        assert ready.solve(qb.Problem(same, [1.0, 2.0])).fun == ready.solve([1.0, 2.0]).fun
