@@ -84,6 +84,7 @@ def test_studies_and_columns_are_listed():
         ((*INSTANCE, "--metric", "levis", "--out", "x"), "did you mean 'lewis'?"),
         ((*INSTANCE, "--solver", "nowhere.py:Mine", "--out", "x"), "there is no file"),
         ((*INSTANCE, "--rel-gap", "-1", "--out", "x"), "rel_gap must be a positive number"),
+        (("--instance", __file__, "--out", "x"), "a problem in a file is a .npz of Problem.save"),
         (("--instance", "spectrum:m=10", "--out", "x"), "spectrum needs 'n' and 'sigma_min'"),
         ((*INSTANCE, "--solver", "homgd", "--threads", "4096", "--out", "x"), "threads must be at most"),
     ],
