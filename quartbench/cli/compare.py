@@ -173,7 +173,9 @@ def _run(runner: Runner, console: Console) -> None:
             runner.run(lambda label, steps: bar.update(task, description=label, advance=steps))
     except KeyboardInterrupt:
         again = runner.command.replace(" --restart", "")
-        click.echo(f"stopped after {runner.done} runs, which are kept; to go on: {again}", err=True)
+        kept = {0: "before the first run was done", 1: "after 1 run, which is kept"}
+        when = kept.get(runner.done, f"after {runner.done} runs, which are kept")
+        click.echo(f"stopped {when}; to go on: {again}", err=True)
         sys.exit(130)
     except LostError as lost:
         raise click.ClickException(

@@ -95,3 +95,18 @@ def test_bad_flags_are_refused_before_any_work(tmp_path, monkeypatch, arguments,
     assert done.exit_code == 2
     assert message in done.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [(0, "before the first run was done"), (1, "after 1 run, which is kept"), (2, "after 2 runs, which are kept")],
+)
+def test_a_study_that_is_stopped_says_what_is_kept_and_how_to_go_on(done, words, tmp_path, monkeypatch):
+    def stopped(runner, _):
+        runner.done = done
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quartbench.study.runner.Runner.run", stopped)
+    result = compare(*INSTANCE, "--out", tmp_path)
+    assert result.exit_code == 130
+    assert f"stopped {words}; to go on: quartbench " in result.output
