@@ -72,7 +72,7 @@ lint: $(ALL) ## check the code and its format with ruff, and the types of the pu
 
 clean: ## remove .venv, asv's files, pages of `make report` and `make docs`, solves of `make fuzz`, caches and build outputs
 	@echo "clean: removing $(VENV), .asv, .docs, .report, .fuzz, caches and build outputs"
-	@rm -rf $(VENV) .asv .docs docs/gallery .report .fuzz .hypothesis .pytest_cache .ruff_cache build dist *.egg-info
+	@rm -rf $(VENV) .asv .docs docs/gallery .report .fuzz .hypothesis .pytest_cache .ruff_cache .mypy_cache build dist *.egg-info
 	@rm -rf .coverage .coverage.* coverage.xml htmlcov
 	@find . -name .git -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 

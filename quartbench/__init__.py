@@ -110,6 +110,11 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    """List what is meant for use, that which is not imported yet included."""
+    return [*__all__, "__doc__", "__file__", "__name__", "__path__"]
+
+
 def __getattr__(name: str) -> Any:
     """Import what needs more packages, or slow ones, when it is first asked for."""
     if name == "QuarticRegressor":

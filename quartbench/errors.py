@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -57,9 +58,24 @@ class LostError(RuntimeError):
     x: np.ndarray | None = None
 
 
+#: Names that are registered once the packages of an extra are here, with a package that tells.
+EXTRAS = {"clarabel": ("clarabel", "peers")} | {
+    f"scipy-{name}": ("greenlet", "peers")
+    for name in ("lbfgs", "lbfgs-kernels", "newton-cg", "slsqp", "trust-exact", "trust-krylov")
+}
+
+
+def absent() -> dict[str, str]:
+    """Return the names that are not registered, as packages are not here, each with the extra that has them."""
+    return {name: extra for name, (package, extra) in EXTRAS.items() if find_spec(package) is None}
+
+
 def unknown_name(kind: str, name: object, known: Iterable[str]) -> ProblemError:
     """The error for a name that is not registered, with the nearest one that is."""
     known = sorted(known)
+    extra = absent().get(str(name))
+    if extra is not None:
+        return ProblemError(f"{kind} {name!r} needs packages that are not here: pip install 'quartbench[{extra}]'")
     near = get_close_matches(str(name), known, n=1, cutoff=0.5)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return ProblemError(f"unknown {kind} {name!r}{hint} (known: {', '.join(known)})")

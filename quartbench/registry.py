@@ -1,13 +1,51 @@
-"""How is something found by its name? Registered by a decorator here, or by an installed package's entry point."""
+"""How is something found by its name? Registered by a decorator here, or by an installed package's entry point.
+
+A name may carry settings, as in ``"homgd:step=fixed"``.
+"""
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from quartbench.errors import unknown_name
+from quartbench.errors import ProblemError, unknown_name
+
+#: Words that mean something else than themselves as the value of a setting.
+WORDS = {"true": True, "false": False}
+
+
+def assignment(text: str, where: str) -> tuple[str, Any]:
+    """Return the name and the value of ``"name=value"``: a number where it reads as one, else a word."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not equals or not name or not value:
+        raise ProblemError(f"{where}: arguments are written name=value, found {text!r}")
+    for read in (int, float):
+        try:
+            return name, read(value)
+        except ValueError:
+            pass
+    return name, value
+
+
+def name_and_settings(text: str, where: str) -> tuple[str, dict[str, Any]]:
+    """Return the two parts of ``"name:setting=value,…"``; where there are no settings all of it is the name."""
+    name, colon, settings = text.rpartition(":")
+    if not colon or "=" not in settings:
+        return text, {}
+    given = (assignment(part, where) for part in settings.split(","))
+    return name, {key: WORDS.get(value, value) if isinstance(value, str) else value for key, value in given}
+
+
+def require_settings(name: str, settings: Mapping[str, Any], make: Callable[..., Any]) -> None:
+    """Raise where a setting is none that ``make`` takes, with the nearest that it does."""
+    parameters = inspect.signature(make).parameters
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        for setting in settings:
+            if setting not in parameters:
+                raise unknown_name(f"setting of {name}", setting, parameters)
 
 
 class Registry(Mapping):

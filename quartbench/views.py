@@ -27,6 +27,16 @@ def numbers(values: np.ndarray, shown: int = 6) -> str:
     return words if len(values) <= shown else f"{words}, … ({len(values)} in all)"
 
 
+def work(nit: int, passes: int) -> str:
+    """Say how many iterations and passes a run took."""
+    return f"{counted(nit, 'iteration')}, {counted(passes, 'pass', 'passes')}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number of things in words; their plural has an s at its end where no other is given."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
 def certified(lower_bound: float, gap: float, proved: bool) -> str:
     """Say what is certified of a minimum."""
     trusted = "" if proved or not math.isfinite(lower_bound) else ", up to rounding that is taken on trust"

@@ -21,8 +21,8 @@ def test_the_form_and_the_cone_of_the_recipes_pass_the_batteries(run_python, tmp
     (form,) = re.findall(r'python -c "(from quartbench.testing import check_form.*?)"', TEXT)
     (cone,) = re.findall(r'python -c "(from quartbench.testing import check_cone.*?)"', TEXT, flags=re.S)
     path = "import sys; sys.path.insert(0, sys.argv[1])\n"
-    assert "'arrays and back'" in run_python(path + form, tmp_path)
-    assert "'projections'" in run_python(path + re.sub(r"\\\n\s*", "", cone), tmp_path)
+    assert "  file         arrays and back" in run_python(path + form, tmp_path).splitlines()
+    assert "  projections  in metrics: identity" in run_python(path + re.sub(r"\\\n\s*", "", cone), tmp_path)
 
 
 def test_the_claim_of_the_recipe_decides(run_python):

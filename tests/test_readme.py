@@ -5,7 +5,10 @@ import io
 import re
 from pathlib import Path
 
-README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+import pytest
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 NUMBER = re.compile(r"-?\d+\.?\d*(?:e-?\d+)?")
 
 
@@ -31,3 +34,15 @@ def test_every_command_of_the_readme_exists():
 
     named = set(re.findall(r"^    quartbench (\w+)", README, re.MULTILINE))
     assert {"solve", "precondition", "list", "kernels", "info"} <= named <= set(main.commands)
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/studies.md", "docs/regression.md"])
+def test_no_directory_of_a_page_is_to_hold_two_studies(page):
+    text = re.sub(r"\\\n", " ", (ROOT / page).read_text(encoding="utf-8"))
+    studies = {}
+    for call in re.findall(r"quartbench compare [^`\n#]*--out \w+|qb\.compare\(.*out=\"\w+\"", text):
+        name = re.search(r"--study (\w+)", call)
+        where = re.search(r"(?:--out |out=\")(\w+)", call)[1]
+        studies.setdefault(where, set()).add(name[1] if name else call)
+    assert studies
+    assert all(len(held) == 1 for held in studies.values()), studies

@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
-from .display import headed_table, study_progress, time_words, word_table
+from .display import METRIC_NAMES, headed_table, require_folder, study_progress, time_words, word_table
 
 if TYPE_CHECKING:
     import pandas
@@ -26,13 +26,20 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   quartbench compare --study quick --out results
-  quartbench compare --study peers --solver +mine.py:MySolver --out results
-  quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --solver scipy-lbfgs --out results
-  quartbench compare --instance problem.npz --solver homgd --solver homgd:step=fixed --metric lewis --out results
-  quartbench compare --study mine.toml --seed 0 --seed 1 --rel-gap 1e-8 --out results
-  quartbench compare --study full --scheduler tcp://10.0.0.1:8786 --threads 2 --out results
-  quartbench compare --instance phase_gaussian:n=64,ratio=4 --solver auto --solver wirtinger --out results
-  quartbench compare --instance regression_gaussian:m=5000,n=50 --solver l4-regression --solver irls --out results
+  quartbench compare --study peers --out results \\
+    --solver +mine.py:MySolver
+  quartbench compare --out results --solver homcg --solver scipy-lbfgs \\
+    --instance spectrum:m=2000,n=1000,sigma_min=0.02
+  quartbench compare --out results --instance problem.npz \\
+    --solver homgd --solver homgd:step=fixed --metric lewis
+  quartbench compare --study mine.toml --out results \\
+    --seed 0 --seed 1 --rel-gap 1e-8
+  quartbench compare --study full --out results \\
+    --scheduler tcp://10.0.0.1:8786 --threads 2
+  quartbench compare --out results --solver auto --solver wirtinger \\
+    --instance phase_gaussian:n=64,ratio=4
+  quartbench compare --out results --solver l4-regression --solver irls \\
+    --instance regression_gaussian:m=5000,n=50
 """
 
 #: The most that auto may take, in times of our best method, to be shown in green.
@@ -54,7 +61,7 @@ OVERHEAD = 1.3
     multiple=True,
     help="A name from 'quartbench list', or file.py:Class, perhaps with :setting=value.",
 )
-@click.option("--metric", "metrics", multiple=True, help="identity, uniform, lewis, diagonal or auto.")
+@click.option("--metric", "metrics", multiple=True, help=METRIC_NAMES)
 @click.option("--seed", "seeds", multiple=True, type=click.IntRange(0), help="A seed of the problems.")
 @click.option("--rel-gap", "rel_gaps", multiple=True, type=float, help="A relative gap to reach.")
 @click.option("--time-limit", type=float, help="The most seconds of set-up and iterations of a run.")
@@ -124,6 +131,7 @@ def compare(
         return
     if curves is not None:
         check_format(curves)
+        require_folder(curves)
     if out is None:
         raise click.UsageError("Missing option '--out': the directory of the results.")
     chosen = grid.read_study(study or "quick") if study or not instances else None
@@ -165,7 +173,9 @@ def _run(runner: Runner, console: Console) -> None:
             runner.run(lambda label, steps: bar.update(task, description=label, advance=steps))
     except KeyboardInterrupt:
         again = runner.command.replace(" --restart", "")
-        click.echo(f"stopped after {runner.done} runs, which are kept; to go on: {again}", err=True)
+        kept = {0: "before the first run was done", 1: "after 1 run, which is kept"}
+        when = kept.get(runner.done, f"after {runner.done} runs, which are kept")
+        click.echo(f"stopped {when}; to go on: {again}", err=True)
         sys.exit(130)
     except LostError as lost:
         raise click.ClickException(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import click
 
-from .display import time_words
+from .display import require_folder, time_words
 
 
 @click.command()
@@ -16,16 +17,17 @@ from .display import time_words
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), help="The picture: demo-WHAT.png unless given.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the masks, or the known pairs.")
 def demo(what: str, out: Path | None, seed: int) -> None:
-    """Recover an image, points, clusters or a protein, and draw it.
+    """Recover an image, points, clusters or a protein.
 
     phase: a photograph from 12 coded diffraction patterns. distances: a helix of 1000 points from a tenth of their
     distances. clusters: handwritten digits from their similarities (needs scikit-learn). protein: ubiquitin from half
-    of the distances below 6 Å. All data are on this machine already.
+    of the distances below 6 Å. What is found is drawn. All data are on this machine already.
     """
     from quartbench.study.figures import check_format
 
     path = out or Path(f"demo-{what}.png")
     check_format(path)
+    require_folder(path)
     began = perf_counter()
     words = {"phase": _phase, "distances": _distances, "clusters": _clusters, "protein": _protein}[what](path, seed)
     click.echo(f"{words}; {time_words(perf_counter() - began)} in all, with the picture\n{path}")
@@ -39,7 +41,7 @@ def _phase(path: Path, seed: int) -> str:
 
     masks, d, truth = inverse.examples.coded_image(inverse.examples.portrait(256), 12, seed)
     form = DiffractionForm(masks)
-    found = inverse.phase(form, d, tol=1e-7, progress=True)
+    found = inverse.phase(form, d, tol=1e-7, progress=sys.stderr.isatty())
     start = np.abs(form.native(inverse.spectral_start(form, d.reshape(-1))))
     error = inverse.phase_error(found.x, truth)
     words = (
@@ -57,7 +59,7 @@ def _distances(path: Path, seed: int) -> str:
     truth = inverse.examples.helix(1000)
     pairs = inverse.examples.random_pairs(1000, 0.1, seed)
     known = inverse.examples.lengths(truth, pairs)
-    found = inverse.distances(known, pairs, progress=True)
+    found = inverse.distances(known, pairs, progress=sys.stderr.isatty())
     words = (
         f"helix of 1000 points from 10 % of their distances: RMSD {inverse.rmsd(found.x, truth):.0e}, "
         f"{found.passes} passes, {time_words(found.seconds)}"
@@ -72,7 +74,7 @@ def _clusters(path: Path, seed: int) -> str:
 
     data, truth = inverse.examples.digits()
     matrix = inverse.similarity(data)
-    found = inverse.symnmf(matrix, 10, restarts=4, seed=seed, progress=True)
+    found = inverse.symnmf(matrix, 10, restarts=4, seed=seed, progress=sys.stderr.isatty())
     accuracy = inverse.clustering_accuracy(found.labels, truth)
     mutual = inverse.normalised_mutual_information(found.labels, truth)
     words = (
@@ -94,7 +96,7 @@ def _protein(path: Path, seed: int) -> str:
     kept = inverse.largest_part(len(atoms), pairs)
     atoms, pairs = atoms[kept], inverse.examples.among(pairs, kept)
     known = inverse.examples.lengths(atoms, pairs)
-    found = inverse.distances(known, pairs, seed=seed, progress=True)
+    found = inverse.distances(known, pairs, seed=seed, progress=sys.stderr.isatty())
     held = np.setdiff1d(np.arange(len(atoms)), found.loose)
     placed = inverse.procrustes(found.x[held], atoms[held])
     error = float(np.sqrt(((placed - atoms[held]) ** 2).sum(axis=1).mean()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,49 +18,65 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
+    Task,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
+
+from quartbench.errors import ProblemError
+from quartbench.precondition import METRICS
+
+#: What may be given for a metric.
+METRIC_NAMES = f"{', '.join(METRICS)} or auto."
 
 #: Seconds over which a study estimates its speed: its runs differ so much that only all of them together tell it.
 STUDY_PERIOD = 3600.0
 
 
+#: Columns that a bar may take; a wide screen leaves more of them to it.
+SHORTEST, LONGEST = 8, 40
+
+
+class _Label(ProgressColumn):
+    """What is being done, in so many columns: on a narrow screen it is cut before any number is."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(Column())  # it may be made narrower, where the columns of numbers may not
+        self.width = width
+
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.description:<{self.width}.{self.width}}", no_wrap=True, overflow="ellipsis")
+
+
+def _bar(console: Console, width: int, *more: ProgressColumn, **options: Any) -> Progress:
+    """Return a progress bar whose label has so many columns where the screen has room for it."""
+    numbers = [kind(table_column=Column(no_wrap=True)) for kind in (MofNCompleteColumn, TimeElapsedColumn)]
+    room = console.width - width - 36  # the numbers, and the spaces between
+    bar = BarColumn(max(SHORTEST, min(LONGEST, room)), table_column=Column(no_wrap=True))
+    columns = (SpinnerColumn(table_column=Column(no_wrap=True)), _Label(width), bar, *numbers, *more)
+    return Progress(*columns, console=console, transient=True, **options)
+
+
 def progress(console: Console) -> Progress:
     """Return the progress bar that every long command shows."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<42}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-    )
+    return _bar(console, 42)
 
 
 def study_progress(console: Console) -> Progress:
     """Return the progress bar of a study, with the time that is left."""
-    return Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description:<56.56}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        console=console,
-        transient=True,
-        speed_estimate_period=STUDY_PERIOD,
-    )
+    left = TimeRemainingColumn(elapsed_when_finished=False, table_column=Column(no_wrap=True))
+    return _bar(console, 56, TextColumn("left"), left, speed_estimate_period=STUDY_PERIOD)
 
 
-def counted(number: int, one: str, many: str) -> str:
-    """Return a number of things in words."""
-    return f"{number} {one if number == 1 else many}"
+def require_folder(path: Path | None) -> None:
+    """Raise where there is no directory for a file that is to be written, before any work is done for it."""
+    if path is not None and not path.absolute().parent.is_dir():
+        raise ProblemError(f"cannot write {path}: there is no directory {path.parent}")
 
 
 def plain_table(**options: Any) -> Table:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
-from rich.markup import escape
 
 from quartbench.errors import ProblemError
 
-from .display import progress
+from .display import progress, require_folder
 
 if TYPE_CHECKING:
     from quartbench.gate.commits import Pair
@@ -73,8 +72,7 @@ def gate(base, head, bench, markdown, junit, json_, calibrate, runs, write) -> N
     if write and not calibrate:
         raise ProblemError("--write needs --calibrate")
     for name in files.values():
-        if name != "-" and not Path(name).absolute().parent.is_dir():
-            raise ProblemError(f"cannot write {name}: there is no directory {Path(name).parent}")
+        require_folder(None if name == "-" else Path(name))
     root = commits.project()
     pair = commits.choose(root, head if calibrate else base, head)
     console = Console(stderr=True)
@@ -158,4 +156,4 @@ def _watcher(console: Console) -> Iterator[Watcher]:
         return
     with progress(console) as bar:
         task = bar.add_task("starting asv", total=100)
-        yield lambda done, text: bar.update(task, completed=round(100 * done), description=escape(text[-42:]))
+        yield lambda done, text: bar.update(task, completed=round(100 * done), description=text[-42:])

@@ -15,9 +15,9 @@ from .gate import LOG_WIDTH
 
 EXAMPLES = """\b
 Examples:
-  quartbench history                             of .asv/results, in .asv/history.html
-  quartbench history --bench ^gate --out g.html  the gate tier alone
-  quartbench history --expect                    how long 'make bench' will take
+  quartbench history                  .asv/results, all of it
+  quartbench history --bench ^gate --out gate.html
+  quartbench history --expect         time that 'make bench' takes
 """
 
 #: Changes that the terminal shows; the page has all.

@@ -7,11 +7,14 @@ import re
 
 import click
 from rich.console import Console
+from rich.markup import escape
+
+from quartbench.errors import absent
 
 from .display import json_text, word_table
 
 COMPLETION = """\b
-Completion of commands and options in your shell, by one line in its start-up file:
+Completion in your shell, by a line in its start-up file:
   bash   eval "$(_QUARTBENCH_COMPLETE=bash_source quartbench)"
   zsh    eval "$(_QUARTBENCH_COMPLETE=zsh_source quartbench)"
   fish   _QUARTBENCH_COMPLETE=fish_source quartbench | source
@@ -49,6 +52,10 @@ def list_(as_json: bool) -> None:
     for title, entries in found.items():
         Console().print(word_table(entries.items(), 20, title=title, title_justify="left", title_style="bold"))
         Console().print()
+    missing = absent()
+    for extra in dict.fromkeys(missing.values()):
+        names = ", ".join(name for name in missing if missing[name] == extra)
+        Console().print(escape(f"with pip install 'quartbench[{extra}]' also {names}"))
 
 
 def _first_line(thing: object) -> str:

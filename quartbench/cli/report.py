@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
-  quartbench report results                             the page in results/_report
-  quartbench report results --out reports/report.html   the page somewhere else
-  quartbench kernels --out results/_kernels             the kernels for its roofline
+  quartbench report results                  in results/_report
+  quartbench report results --out page.html  somewhere else
+  quartbench kernels --out results/_kernels  for its roofline
 """
 
-#: Colours of the verdicts; what is not measured is grey.
+#: Colours of the verdicts. What is not measured is in the page; here it is only counted, below.
 COLOURS = {"holds": "green", "does not hold": "red", "holds only when": "yellow"}
 
 
@@ -44,7 +44,9 @@ def report(directory: Path, out: Path | None) -> None:
     with Console(stderr=True).status("drawing the report"):
         made = write(directory, out)
     console = Console()
-    console.print(_claim_table(made))
+    claims = _claim_table(made)
+    if claims.row_count:
+        console.print(claims)
     console.print(_winner_table(made))
     for sentence in made.answer:
         console.print(escape(sentence))
@@ -60,11 +62,12 @@ def _claim_table(made: Report) -> Table:
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim")
     for claim, found in made.claims:
+        if found.verdict not in COLOURS:
+            continue
         but = ", but" if found.condition.startswith("not ") else ""
         condition = f" [yellow]It holds{but} {escape(listed(found.condition))}.[/]" if found.condition else ""
-        colour = COLOURS.get(found.verdict, "bright_black")
         sentence = f"{escape(level(claim.sentence))} [bright_black]{claim.source}[/]"
-        table.add_row(f"[{colour}]{found.verdict.removesuffix(' in this study')}[/]", sentence + condition)
+        table.add_row(f"[{COLOURS[found.verdict]}]{found.verdict}[/]", sentence + condition)
     return table
 
 

@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   quartbench scale --rows 1e10 --cols 1e4 --workers 1000
-  quartbench scale --rows 1e9 --cols 2000 --workers 64 --bandwidth 10 --latency 0.1 --worker-memory 256
+  quartbench scale --rows 1e9 --cols 2000 --workers 64 \\
+    --bandwidth 10 --latency 0.1 --worker-memory 256
   quartbench scale --rows 1e9 --cols 2000 --workers 64 --json
-  quartbench compare --study cluster --out results && quartbench scale --fit results --rates mine.json
-  quartbench scale --rows 1e9 --cols 2000 --workers 64 --rates mine.json
+  quartbench compare --study cluster --out results
+  quartbench scale --fit results --rates mine.json
+  quartbench scale --rows 1e9 --cols 2000 --workers 64 \\
+    --rates mine.json
 """
 
 #: Bytes per second of a Gbit/s, and bytes of a GB.

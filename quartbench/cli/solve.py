@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from quartbench import views
 
-from .display import counted, fact_table, json_text, time_words
+from .display import METRIC_NAMES, fact_table, json_text, require_folder, time_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,8 +60,13 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": " "}
 @click.argument("linear", metavar="[C]", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--rank", type=click.IntRange(1), help="Rows of a term [default: 1; a saved problem has its own].")
 @click.option("--cone", help="free, orthant, … from 'quartbench list' [default: free, or that of a saved problem].")
-@click.option("--solver", default="auto", show_default=True, help="A name from 'quartbench list', or file.py:Class.")
-@click.option("--metric", default="auto", show_default=True, help="identity, uniform, lewis, diagonal or auto.")
+@click.option(
+    "--solver",
+    default="auto",
+    show_default=True,
+    help="A name from 'quartbench list', or file.py:Class, perhaps with :setting=value.",
+)
+@click.option("--metric", default="auto", show_default=True, help=METRIC_NAMES)
 @click.option("--rel-gap", default=1e-6, show_default=True, type=float, help="The certified relative gap to reach.")
 @click.option("--max-iter", default=100_000, show_default=True, type=int, help="The most iterations.")
 @click.option("--time-limit", type=float, help="The most seconds of set-up and iterations.")
@@ -91,6 +96,8 @@ def solve(
         check_format(plot)
     if out is not None and out.suffix.lower() not in (".npy", *SEPARATORS):
         raise click.UsageError(f"--out must end in {', '.join(('.npy', *SEPARATORS))}, found {out.name!r}")
+    for path in (out, plot):
+        require_folder(path)
     with nullcontext() if scheduler is None else connected(scheduler) as client:
         problem = read_problem(source, linear, rank, cone, client)
         try:
@@ -175,8 +182,7 @@ def _table(problem: Problem, record: dict[str, Any], x: np.ndarray) -> Table:
         "f(x)": f"{record['fun']:.12g}",
         "certified": views.certified(record["lower_bound"], record["gap"], record["proved"]),
         "x": _shown(x),
-        "work": f"{counted(record['nit'], 'iteration', 'iterations')}, {counted(record['passes'], 'pass', 'passes')}"
-        + _traffic(record),
+        "work": views.work(record["nit"], record["passes"]) + _traffic(record),
         "time": f"set-up {time_words(record['setup_time'])}, solve {time_words(record['solve_time'])}",
     }
     return fact_table(facts.items())

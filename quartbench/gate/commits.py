@@ -30,7 +30,10 @@ class Pair:
 def project(start: Path | None = None) -> Path:
     """Return the root of the checkout that holds ``asv.conf.json``."""
     start = start or Path.cwd()
-    root = Path(_git(start, "rev-parse", "--show-toplevel"))
+    try:
+        root = Path(_git(start, "rev-parse", "--show-toplevel"))
+    except ProblemError as error:
+        raise ProblemError(f"the gate measures commits, and {start} is in no clone ({error})") from None
     if not (root / "asv.conf.json").is_file():
         raise ProblemError(f"the gate measures commits of a project with an asv.conf.json, and {root} has none")
     return root

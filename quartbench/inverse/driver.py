@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quartbench import precondition
+from quartbench import precondition, views
 from quartbench.errors import ProblemError
 from quartbench.metrics import Metric
 from quartbench.solvers.progress import bar
@@ -228,7 +228,8 @@ class _Run:
             Stage("solve", self.method.name, nit, self.problem.misfit.passes, seconds, fun, self.history),
         ]
         passes = sum(stage.passes for stage in stages)
-        words = {"residual": residual, "nit": nit, "passes": passes, "by": self.by}
+        words = {"residual": residual, "by": self.by}
+        words |= {"nit": views.counted(nit, "iteration"), "passes": views.counted(passes, "pass", "passes")}
         return Result(
             x=self.original.form.native(self.x_scale * at.point),
             fun=fun,

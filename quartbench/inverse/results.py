@@ -136,8 +136,8 @@ class Result(OptimizeResult):
 MESSAGES = {
     "fitted": "the data are fitted to a relative residual of {residual:.2e}",
     "stationary": "a stationary point at relative residual {residual:.2e}: F does not fall to first order",
-    "max_iter": "stopped after {nit} iterations at relative residual {residual:.2e}",
-    "max_passes": "stopped after {passes} passes at relative residual {residual:.2e}",
+    "max_iter": "stopped after {nit} at relative residual {residual:.2e}",
+    "max_passes": "stopped after {passes} at relative residual {residual:.2e}",
     "time_limit": "stopped at the time limit at relative residual {residual:.2e}",
     "stopped": "stopped by the {by} at relative residual {residual:.2e}",
     "stalled": "no further progress is possible at relative residual {residual:.2e}",

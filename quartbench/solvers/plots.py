@@ -51,6 +51,9 @@ def plot(
         if name not in words:
             raise ProblemError(f"against must name {', '.join(words)}, found {name!r}")
     histories = [getattr(result, "history", result) for result in results]
+    for history in histories:
+        if not hasattr(history, "gap"):
+            raise ProblemError(f"plot takes results of solve, or their histories, found {type(history).__name__}")
     shown = [np.isfinite(history.gap) & (history.gap > 0.0) for history in histories]
     if not any(mask.any() for mask in shown):
         raise ProblemError("the run has no certified gap to plot")

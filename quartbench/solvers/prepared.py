@@ -78,10 +78,11 @@ def solve(
     c, cone, rank
         As for :class:`Problem`, beside a form or rows. A problem has its own: what follows it is solver and metric.
     solver : str, Solver or class
-        A registered name, ``"path/to/file.py:Class"``, or a solver with its hyper-parameters.
+        A registered name or ``"path/to/file.py:Class"``, perhaps with ``":setting=value"``, or a solver with its
+        hyper-parameters.
     metric : str or Metric
-        ``"identity"``, ``"uniform"``, ``"lewis"``, ``"diagonal"``, a Metric made for this form, or ``"auto"``: what
-        the solver chooses; uniform, for most, where it can be factored and the cone allows it.
+        A name of 'quartbench list', a Metric made for this form, or ``"auto"``: what the solver chooses;
+        uniform, for most, where it can be factored and the cone allows it.
     rel_gap : float or None
         Stop when (f − lower bound)/|f| is at most this; None never stops on it.
     max_iter, max_passes : int or None

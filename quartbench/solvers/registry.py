@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.registry import Registry
+from quartbench.registry import Registry, name_and_settings, require_settings
 
 from .contract import Solver
 
@@ -88,23 +88,33 @@ def load_solver(spec: str) -> type[Solver]:
         raise ProblemError(f"solver {spec!r}: {path!r} cannot be imported ({error!r})") from error
     classes = {name: found for name, found in vars(module).items() if inspect.isclass(found)}
     if attribute not in vars(module):
-        raise unknown_name(
-            f"class in {path!r}", attribute, [name for name in classes if "iterates" in dir(classes[name])]
-        )
+        known = [name for name in classes if "iterates" in dir(classes[name])]
+        if not known:
+            raise ProblemError(f"solver {spec!r}: {path!r} has no class with a method iterates")
+        raise unknown_name(f"class in {path!r}:", attribute, known)
     cls = _solver_class(vars(module)[attribute], repr(spec))
     if SOLVERS.own(cls.name) is not cls:
         register(vars(cls).get("name", attribute.lower()))(cls)  # a name that is inherited is that of another
     return cls
 
 
+def _class_named(name: str) -> type[Solver]:
+    if name in SOLVERS:
+        return SOLVERS[name]
+    if ":" in name or name.endswith(".py") or os.sep in name:
+        return load_solver(name)
+    raise unknown_name("solver", name, SOLVERS)
+
+
 def make_solver(solver: str | Solver | type[Solver]) -> Solver:
-    """Return a solver from its name, ``"file.py:Class"``, its class, or itself."""
+    """Return a solver from its name or ``"file.py:Class"``, perhaps with ``":setting=value"``, its class, or itself."""
     if isinstance(solver, str):
         if solver in SOLVERS:
             return SOLVERS[solver]()
-        if ":" in solver or solver.endswith(".py") or os.sep in solver:
-            return load_solver(solver)()
-        raise unknown_name("solver", solver, SOLVERS)
+        name, settings = name_and_settings(solver, "solver")
+        cls = _class_named(name)
+        require_settings(name, settings, cls)
+        return cls(**settings)
     if inspect.isclass(solver):
         return _solver_class(solver, "solver")()
     if isinstance(solver, Solver):

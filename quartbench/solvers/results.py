@@ -240,7 +240,7 @@ class Result(OptimizeResult):
             "f(x)": f"{self.fun:.12g}",
             "certified": views.certified(self.lower_bound, self.gap, self.proved),
             "x": views.numbers(self.x.reshape(-1)),
-            "work": f"{self.nit} iterations, {self.passes} passes",
+            "work": views.work(self.nit, self.passes),
             "time": f"set-up {views.duration(self.setup_time)}, solve {views.duration(self.solve_time)}",
         }
         return views.fact_page(f"{self.solver} in the metric {self.metric}", facts)
@@ -278,8 +278,8 @@ def _file(path: str | os.PathLike) -> str:
 #: How a run ended, by its status.
 MESSAGES = {
     "converged": "the certified relative gap {gap:.2e} is at most {rel_gap:.2e}",
-    "max_iter": "stopped after {nit} iterations with certified relative gap {gap:.2e}",
-    "max_passes": "stopped after {passes} passes with certified relative gap {gap:.2e}",
+    "max_iter": "stopped after {nit} with certified relative gap {gap:.2e}",
+    "max_passes": "stopped after {passes} with certified relative gap {gap:.2e}",
     "time_limit": "stopped at the time limit with certified relative gap {gap:.2e}",
     "stopped": "stopped by the {by} with certified relative gap {gap:.2e}",
     "stalled": "no further progress is possible at certified relative gap {gap:.2e}",
@@ -334,7 +334,8 @@ def ended(
     nit = max(len(history) - 1, 0) if nit is None else nit
     passes, seconds = spent or ((int(history.passes[-1]), float(history.seconds[-1])) if len(history) else (0, 0.0))
     rounds, sent = (int(history.rounds[-1]), int(history.bytes[-1])) if form.remote and len(history) else (0, 0)
-    words = {"gap": gap, "rel_gap": rel_gap, "nit": nit, "passes": passes, "by": by}
+    words = {"gap": gap, "rel_gap": rel_gap, "by": by}
+    words |= {"nit": views.counted(nit, "iteration"), "passes": views.counted(passes, "pass", "passes")}
     return Result(
         x=form.native(x),
         fun=value,

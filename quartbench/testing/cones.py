@@ -11,9 +11,10 @@ from quartbench.metrics import Diagonal, Identity, Metric
 
 from .close import close
 from .planted import check_planted
+from .report import Report
 
 
-def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
+def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> Report:
     """Check that a cone keeps its contract on the points of a form; raise AssertionError where it does not.
 
     In the norm of every metric that it says it takes: P_K is idempotent and positively homogeneous, x − P_K(x) is
@@ -31,8 +32,8 @@ def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> dic
 
     Returns
     -------
-    dict
-        What was checked, and what the cone says it cannot do.
+    Report
+        A dictionary that prints as a table: what was checked, and what the cone says it cannot do.
 
     Examples
     --------
@@ -48,13 +49,14 @@ def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> dic
         _check_projection(cone, metric, rng, form.dim)
         _check_slice(cone, metric, rng, form.dim)
     _check_membership(cone, rng, form.dim)
-    report = {"projections": f"in metrics: {cone.metrics}"}
+    report = Report(f"{cone.name} keeps the contract of a cone:")
+    report["projections"] = f"in metrics: {cone.metrics}"
     report["conic"] = _check_descriptions(cone, rng, form.dim)
     if cone.directions:
         _check_directions(cone, rng, form.dim)
         report["directions"] = "free, limit, newton_direction"
     if solve:
-        report |= check_planted(instances.planted(form, seed=seed, cone=cone), ("auto", "homgd"))
+        report.update(check_planted(instances.planted(form, seed=seed, cone=cone), ("auto", "homgd")))
     return report
 
 

@@ -12,12 +12,13 @@ from quartbench.forms import Form, TermForm
 from .close import close
 from .metrics import check_metric
 from .planted import check_planted
+from .report import Report
 
 #: The most unknowns for which identities are checked one coordinate at a time.
 FEW = 200
 
 
-def check_form(form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
+def check_form(form: Form, seed: int = 0, solve: bool = True) -> Report:
     """Check that a form keeps its contract; raise AssertionError where it does not.
 
     Its answers must agree with each other: the value with the image, the gradient and the Hessian with the coefficients
@@ -36,8 +37,8 @@ def check_form(form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
 
     Returns
     -------
-    dict
-        What was checked, and what the form says it cannot do.
+    Report
+        A dictionary that prints as a table: what was checked, and what the form says it cannot do.
 
     Examples
     --------
@@ -49,7 +50,7 @@ def check_form(form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
     rng = np.random.default_rng(seed)
     cone = form.cone.bind(form)
     x, y, d = (cone.euclidean(rng.standard_normal(form.dim)) for _ in range(3))
-    report = {}
+    report = Report(f"{type(form).__name__} keeps the contract of a form:")
     _check_points(form, x)
     _check_values(form, x, y, d)
     _check_second_order(form, x, y, d)
@@ -60,7 +61,7 @@ def check_form(form: Form, seed: int = 0, solve: bool = True) -> dict[str, str]:
         report["terms"] = _check_weights(form, rng)
     report["file"] = _check_file(form, x)
     if solve:
-        report |= check_planted(instances.planted(form, seed=seed), ("auto", "accel-homgd"))
+        report.update(check_planted(instances.planted(form, seed=seed), ("auto", "accel-homgd")))
     return report
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quartbench import solvers
+from quartbench import solvers, views
 from quartbench.model import Problem
 
 #: The certified gap that solves must reach.
@@ -21,5 +21,5 @@ def check_planted(problem: Problem, names: tuple[str, ...]) -> dict[str, str]:
         slack = ROUNDING * abs(problem.optimum)
         assert result.lower_bound <= problem.optimum + slack, f"{solver}: the certified bound is above f*: false"
         assert result.fun >= problem.optimum - slack, f"{solver}: f(x) is below f*, so x is outside the cone"
-        report[solver] = f"{result.nit} iterations, {result.passes} passes"
+        report[solver] = views.work(result.nit, result.passes)
     return report

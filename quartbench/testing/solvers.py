@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from quartbench import precondition, solvers
+from quartbench import precondition, solvers, views
 from quartbench.errors import ProblemError
 from quartbench.metrics import Metric
 from quartbench.model import Problem
@@ -149,4 +149,4 @@ def _check_solve(method, problem, metric, rel_gap, max_iter, where) -> str:
     # ρ grows at least like α²‖x − x*‖⁴/3 around the minimiser, so the distance is that of the fourth root of the gap.
     distance = np.linalg.norm(problem.form.flat(result.x) - problem.solution) / np.linalg.norm(problem.solution)
     assert distance <= 10.0 * rel_gap**0.25, f"{where}: {distance:.1e} away from the minimiser"
-    return f"{result.nit} iterations"
+    return views.counted(result.nit, "iteration")

@@ -84,6 +84,7 @@ def test_studies_and_columns_are_listed():
         ((*INSTANCE, "--metric", "levis", "--out", "x"), "did you mean 'lewis'?"),
         ((*INSTANCE, "--solver", "nowhere.py:Mine", "--out", "x"), "there is no file"),
         ((*INSTANCE, "--rel-gap", "-1", "--out", "x"), "rel_gap must be a positive number"),
+        (("--instance", __file__, "--out", "x"), "a problem in a file is a .npz of Problem.save"),
         (("--instance", "spectrum:m=10", "--out", "x"), "spectrum needs 'n' and 'sigma_min'"),
         ((*INSTANCE, "--solver", "homgd", "--threads", "4096", "--out", "x"), "threads must be at most"),
     ],
@@ -94,3 +95,18 @@ def test_bad_flags_are_refused_before_any_work(tmp_path, monkeypatch, arguments,
     assert done.exit_code == 2
     assert message in done.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("done", "words"),
+    [(0, "before the first run was done"), (1, "after 1 run, which is kept"), (2, "after 2 runs, which are kept")],
+)
+def test_a_study_that_is_stopped_says_what_is_kept_and_how_to_go_on(done, words, tmp_path, monkeypatch):
+    def stopped(runner, _):
+        runner.done = done
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("quartbench.study.runner.Runner.run", stopped)
+    result = compare(*INSTANCE, "--out", tmp_path)
+    assert result.exit_code == 130
+    assert f"stopped {words}; to go on: quartbench " in result.output

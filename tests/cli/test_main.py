@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 
+import quartbench
 from quartbench import __version__
 from quartbench.cli import main
 
@@ -60,6 +61,11 @@ print("heavy:", sorted(heavy & set(sys.modules)))
 print("study:", "quartbench.study" in sys.modules)
 """
     assert run_python(script).splitlines()[-2:] == ["heavy: []", "study: False"]
+
+
+def test_what_is_imported_late_is_found_by_completion_too():
+    assert {"QuarticRegressor", "compare", "solve", "inverse"} <= set(dir(quartbench))
+    assert "TYPE_CHECKING" not in dir(quartbench)
 
 
 def test_info_names_versions_and_threads():

@@ -180,3 +180,17 @@ def test_a_solver_in_a_file_of_ones_own_is_found(files):
     done = run_alone("solve", files / "problem.npz", "--solver", f"{files / 'mine.py'}:Mine")
     assert done.returncode == 0, done.stderr
     assert "mine in the metric" in done.stdout
+
+
+def test_a_solver_on_the_command_line_may_carry_settings(files):
+    found = json.loads(run("solve", files / "problem.npz", "--solver", "homgd:step=fixed", "--json").stdout)
+    assert (found["solver"], found["status"]) == ("homgd", "converged")
+    result = run("solve", files / "problem.npz", "--solver", "homgd:stp=fixed")
+    assert result.exit_code == 2
+    assert "unknown setting of homgd 'stp'; did you mean 'step'?" in result.output
+
+
+def test_one_iteration_is_not_many(files):
+    result = run("solve", files / "problem.npz", "--solver", "gd", "--max-iter", 1, "--rel-gap", 1e-12)
+    assert result.exit_code == 1
+    assert "stopped after 1 iteration with" in " ".join(result.output.split())

@@ -78,7 +78,7 @@ def test_the_project_is_found_from_below(checkout):
 
 
 def test_outside_of_a_project_it_says_so(checkout, tmp_path):
-    with pytest.raises(ProblemError, match="not a git repository"):
+    with pytest.raises(ProblemError, match=r"is in no clone \(git rev-parse: .*not a git repository"):
         project(tmp_path)
     checkout.git("rm", "--quiet", "asv.conf.json")
     with pytest.raises(ProblemError, match=r"asv\.conf\.json"):

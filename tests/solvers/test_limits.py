@@ -34,7 +34,7 @@ def test_no_method_takes_more_passes_than_it_was_given(name, limit):
     result = qb.solve(PROBLEM, name, "identity", rel_gap=1e-14, max_passes=limit)
     assert result.passes <= limit
     assert result.status == "max_passes"
-    assert f"stopped after {result.passes} passes" in result.message
+    assert f"stopped after {result.passes} pass{'es' * (result.passes != 1)} with" in result.message
     assert result.fun < 0.0
     assert (np.diff(result.history.passes) >= 0).all()
     assert result.history.passes[-1] <= result.passes

@@ -175,6 +175,7 @@ def test_a_class_with_the_method_alone_is_a_solver(mine):
     [
         ("{here}/nowhere.py:MySolver", "there is no file"),
         ("{mine}:MySolvre", "did you mean 'MySolver'"),
+        ("{empty}:MySolver", "has no class with a method iterates"),
         ("{mine}", "'path/to/file.py:Class'"),
         ("{broken}:MySolver", "cannot be imported"),
         ("{mine}:Iterate", "must be a class with a method iterates"),
@@ -183,8 +184,23 @@ def test_a_class_with_the_method_alone_is_a_solver(mine):
 def test_bad_files_are_named(spec, message, mine, tmp_path):
     broken = tmp_path / "broken.py"
     broken.write_text("import nothing_of_this_name\n")
+    empty = tmp_path / "empty.py"
+    empty.write_text("answer = 42\n")
     with pytest.raises(ProblemError, match=message):
-        make_solver(spec.format(here=tmp_path, mine=mine, broken=broken))
+        make_solver(spec.format(here=tmp_path, mine=mine, broken=broken, empty=empty))
+
+
+def test_a_name_may_carry_settings(mine):
+    assert make_solver("homgd:step=fixed").step == "fixed"
+    assert make_solver("accel-homgd:restart=none,step=fixed").restart == "none"
+    assert make_solver(f"{mine}:MySolver:shrink=0.9").shrink == 0.9
+    assert solve(PROBLEM, "homgd:step=fixed").solver == "homgd"
+    with pytest.raises(ProblemError, match="unknown setting of homgd 'stp'; did you mean 'step'"):
+        make_solver("homgd:stp=fixed")
+    with pytest.raises(ProblemError, match="unknown step 'fixd'; did you mean 'fixed'"):
+        make_solver("homgd:step=fixd")
+    with pytest.raises(ProblemError, match="written name=value, found 'step='"):
+        make_solver("homgd:step=")
 
 
 def installed(tmp_path, monkeypatch, entry, module):

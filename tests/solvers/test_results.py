@@ -111,6 +111,7 @@ def test_a_history_draws_itself_and_labels_can_be_given():
     ("results", "options", "message"),
     [
         ((), {}, "plot needs at least one result"),
+        ((np.eye(2),), {}, "plot takes results of solve, or their histories, found ndarray"),
         ((RESULT,), {"labels": ["a", "b"]}, "labels must be one for each of 1 results, found 2"),
         ((RESULT,), {"against": ["time"]}, "against must name passes, seconds, iteration, found 'time'"),
         ((qb.solve(PROBLEM, "gd", certify=False, max_iter=3),), {}, "no certified gap to plot"),

@@ -17,6 +17,7 @@ from typing import Any
 from quartbench.errors import ProblemError, unknown_name
 from quartbench.instances.saved import checksum
 from quartbench.precondition import METRICS
+from quartbench.registry import assignment, name_and_settings, require_settings
 from quartbench.solvers import load_solver, make_solver, solvers
 
 from .kinds import CONVEX, GENERATORS, RECOVERY, Kind
@@ -40,13 +41,15 @@ def read_instances(entry: Any, where: str = "instance", folder: Path | None = No
         return [Instance("saved", (("path", path), ("content", checksum(path))))]
     if isinstance(entry, str):
         name, _, text = entry.partition(":")
-        table = dict(_assignment(part, where) for part in text.split(",") if part.strip())
+        table = dict(assignment(part, where) for part in text.split(",") if part.strip())
     elif isinstance(entry, dict):
         table = dict(entry)
         name = table.pop("generator", None)
     else:
         raise ProblemError(f"{where}: an instance must be 'generator:name=value,…' or a table, found {entry!r}")
     if not isinstance(name, str) or name not in GENERATORS:
+        if isinstance(name, str) and Path(name).exists():
+            raise ProblemError(f"{where}: a problem in a file is a .npz of Problem.save, found {name!r}")
         raise unknown_name("instance", name, GENERATORS)
     signature = inspect.signature(GENERATORS[name])
     if "seed" in table:
@@ -74,18 +77,6 @@ def _require_plain(value: Any, where: str) -> None:
     for one in values:
         if not isinstance(one, str | int | float) or (isinstance(one, float) and not math.isfinite(one)):
             raise ProblemError(f"{where} must be a finite number or a word, or a list of them, found {value!r}")
-
-
-def _assignment(text: str, where: str) -> tuple[str, Any]:
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not equals or not name or not value:
-        raise ProblemError(f"{where}: arguments are written name=value, found {text!r}")
-    for read in (int, float):
-        try:
-            return name, read(value)
-        except ValueError:
-            pass
-    return name, value
 
 
 def read_methods(
@@ -117,14 +108,8 @@ def read_methods(
 
 def method_table(entry: str, where: str) -> dict[str, Any]:
     """Return the table of a solver that is named with its settings: ``"name:setting=value,…"``."""
-    method, colon, settings = entry.rpartition(":")
-    if not colon or "=" not in settings:
-        return {"method": entry}
-    words = {"true": True, "false": False}
-    given = (_assignment(part, where) for part in settings.split(","))
-    return {"method": method} | {
-        name: words.get(value, value) if isinstance(value, str) else value for name, value in given
-    }
+    method, settings = name_and_settings(entry, where)
+    return {"method": method} | settings
 
 
 def _method(spec: str, given: dict[str, Any], where: str, folder: Path | None) -> Method:
@@ -165,11 +150,7 @@ def _with_settings(
     """Return the method of a class with the settings given; those in ``apart`` are not for its constructor."""
     apart = apart or {}
     own = {key: value for key, value in given.items() if key not in apart}
-    parameters = inspect.signature(cls).parameters
-    free = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-    for setting in own:
-        if setting not in parameters and not free:
-            raise unknown_name(f"setting of {name}", setting, parameters)
+    require_settings(name, own, cls)
     try:
         written = json.dumps(given, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError):

@@ -227,6 +227,8 @@ def test_report_command_runs_nothing_prints_the_verdict_and_leaves_the_results_r
     done = CliRunner().invoke(main, ["report", str(few)])
     assert done.exit_code == 0, done.output
     assert "verdict" in done.output
+    assert not re.search(r"^ *not measured ", done.output, flags=re.M), "they are counted, not listed"
+    assert "are not measured here" in " ".join(done.output.split())
     assert "report.html" in done.output.replace("\n", "")
     assert (few / "_report" / "report.md").exists()
     assert len(pd.read_parquet(few)) == 3
