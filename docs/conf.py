@@ -34,7 +34,7 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_math_renderer = "mathml"
-pygments_style = "friendly"
+pygments_style = "default"  # of enough contrast on its background
 pygments_dark_style = "github-dark"
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]

@@ -18,7 +18,7 @@ class ProblemError(ValueError):
     >>> qb.Problem(qb.StackedForm(np.eye(2)), [1.0, 0.0, 0.0])
     Traceback (most recent call last):
         ...
-    quartbench.errors.ProblemError: c must have shape (2,) (float64) or be flat of length 2, found shape (3,) (float64)
+    quartbench.errors.ProblemError: c must have shape (2,) ..., found shape (3,) (float64)
     """
 
 

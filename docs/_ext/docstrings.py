@@ -2,13 +2,17 @@
 
 import re
 
+from docutils import nodes
 from sphinx.addnodes import literal_strong
 
 #: Literals, examples and fields stay as they are.
 LITERAL = re.compile(r"(``.*?``|:\w+:`.*?`)")
 MOVED = re.compile(r"([\^_])\{([^{}]*)\}")
-#: An index of one sign after one letter or a norm, as in x_k, P_K, ‖x‖_B and ‖X‖²_F; names like time_limit have more.
-INDEX = re.compile(r"(?<![A-Za-zα-ωΑ-Ω_])([A-Za-zα-ωΑ-Ω‖²])_([A-Za-z0-9])(?![A-Za-z0-9_])")
+#: An index after one letter or a norm, as in x_k, λ_max, r_before, ‖x‖_B and ‖X‖²_F; time_limit and p_in are names.
+INDEX = re.compile(
+    r"((?<![A-Za-zα-ωΑ-Ω_])[A-Za-zα-ωΑ-Ω²]|‖²?)"
+    r"_(min|max|hom|before|ii|\*|[A-Za-z0-9α-ω]\u0303?)(?![A-Za-z0-9_])"
+)
 ROLES = {"^": "sup", "_": "sub"}
 SHARED = re.compile(r":(?:ivar|vartype) \w+(?:, \w+)+:")
 #: "coef_" would be a reference and lose its end, "F." an item of a list.
@@ -42,13 +46,16 @@ def together(_app, _what, _name, _object, _options, lines):
 
 
 def spaced(_app, doctree):
-    """Put back the spaces that ``together`` took."""
+    """Put back the spaces that ``together`` took, and call attributes so."""
     for comma in [node for node in doctree.findall(literal_strong) if node.astext() == ","]:
         comma.replace_self(literal_strong(", ", ", "))
+    for name in [node for node in doctree.findall(nodes.field_name) if node.astext() == "Variables"]:
+        name.replace_self(nodes.field_name("", "Attributes"))
 
 
 def _typeset(text):
-    return MOVED.sub(_move, INDEX.sub(r"\1_{\2}", CITED.sub(_cite, text)))
+    text = CITED.sub(_cite, text).replace("''", "″").replace("^½", "^{½}")
+    return MOVED.sub(_move, INDEX.sub(r"\1_{\2}", text))
 
 
 def _move(match):

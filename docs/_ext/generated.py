@@ -15,6 +15,10 @@ ROOT = DOCS.parent
 
 #: The runs of docs/methods.toml.
 MEASURED = DOCS / "methods.csv"
+#: The number of a statement in the name of a test.
+NUMBERED = re.compile(r"\b((?:proposition|theorem|lemma|corollary) \d) (\d+)")
+#: As many signs of code as a page is wide.
+WIDTH = 88
 
 
 def measured(path=MEASURED):
@@ -82,19 +86,19 @@ class Statements(SphinxDirective):
             if one.get("errata"):
                 said += nodes.Text(" (")
                 for place, number in enumerate(one["errata"]):
-                    said += nodes.Text(", " if place else "ERRATA ")
+                    said += nodes.Text(", " if place else "errata ")
                     said += nodes.reference("", str(number), refuri=f"errata.html#errata-{number}", internal=True)
                 said += nodes.Text(")")
             where = [nodes.paragraph("", "", *_joined(nodes.literal("", name) for name in one["files"]))]
             for test in one["tests"]:
                 file, name = test.split("::")
-                words = name.removeprefix("test_").replace("_", " ")
+                words = NUMBERED.sub(r"\1.\2", name.removeprefix("test_").replace("_", " "))
                 where.append(nodes.paragraph("", f"{words} (tests/{file})"))
             for name in one.get("claims", []):
                 verdict = nodes.strong("", verdicts.get(name, "not measured"))
                 where.append(nodes.paragraph("", "", nodes.Text(f"claim {name}: "), verdict))
             rows.append([nodes.paragraph("", "", nodes.strong("", one["name"])), said, where])
-        return [table(["in the paper", "says", "files, tests, claims"], rows, "words")]
+        return [table(["in the paper", "says", "files, tests, claims"], rows, "words", "stacked")]
 
 
 def statements():
@@ -160,7 +164,7 @@ class Registered(SphinxDirective):
 
 
 def _first(thing):
-    return thing.__doc__.strip().splitlines()[0]
+    return thing.__doc__.strip().splitlines()[0].replace("''", "″")
 
 
 def _solvers():
@@ -188,12 +192,29 @@ class Commands(SphinxDirective):
             command = main.get_command(context, name)
             text = command.get_help(click.Context(command, context, name, max_content_width=90, terminal_width=90))
             section = nodes.section("", nodes.title("", f"quartbench {name}"), ids=[f"quartbench-{name}"])
+            text = "\n".join(part for line in text.splitlines() for part in folded(line))
             section += nodes.literal_block(text, text, language="none")
             shown.append(section)
         return shown
 
 
-def table(headings, rows, kind):
+def folded(line):
+    """Return a line in lines that a page is wide enough for: commands are broken before options, as shells allow."""
+    if len(line) <= WIDTH or not line.lstrip().startswith("quartbench "):
+        return [line]
+    start = line[: len(line) - len(line.lstrip())] + "    "
+    head, *options = line.split(" --")
+    lines = [head]
+    for option in options:
+        if len(f"{lines[-1]} --{option} \\") > WIDTH:
+            lines[-1] += " \\"
+            lines.append(f"{start}--{option}")
+        else:
+            lines[-1] += f" --{option}"
+    return lines
+
+
+def table(headings, rows, *kinds):
     """Return a table of paragraphs, some to a cell, in a box that scrolls where it is wider than the screen."""
     group = nodes.tgroup("", *(nodes.colspec(colwidth=1) for _ in headings), cols=len(headings))
     cells = [[nodes.paragraph("", heading) for heading in headings]], rows
@@ -201,7 +222,7 @@ def table(headings, rows, kind):
         for row in content:
             part += nodes.row("", *(nodes.entry("", *(cell if isinstance(cell, list) else [cell])) for cell in row))
         group += part
-    return nodes.container("", nodes.table("", group), classes=["wide", kind])
+    return nodes.container("", nodes.table("", group), classes=["wide", *kinds])
 
 
 def setup(app):

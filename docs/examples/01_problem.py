@@ -28,17 +28,35 @@ y = result.x / (problem.c @ result.x)
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")
 levels = result.fun * np.linspace(1.0, -1.5, 16)
 left.contour(side, side, f, levels=levels, cmap="viridis_r", linewidths=1.2)
-left.plot([0, 1.6 * result.x[0]], [0, 1.6 * result.x[1]], "--", color="gray", linewidth=1)
+left.plot(
+    [0, 1.6 * result.x[0]], [0, 1.6 * result.x[1]], "--", color="gray", linewidth=1
+)
 left.plot(*result.x, "o", color="#d55e00")
-left.annotate("x*", result.x, (8, -4), textcoords="offset points", color="#d55e00", fontsize=12)
+left.annotate(
+    "x*", result.x, (8, -4), textcoords="offset points", color="#d55e00", fontsize=12
+)
 left.set_title("f, and the ray of its minimiser")
 
-right.contour(side, side, np.sqrt(rho), levels=np.linspace(0.02, 1.5, 14), cmap="viridis_r", linewidths=1.2)
+right.contour(
+    side,
+    side,
+    np.sqrt(rho),
+    levels=np.linspace(0.02, 1.5, 14),
+    cmap="viridis_r",
+    linewidths=1.2,
+)
 right.axline((1.0, 0.0), (0.0, 0.5), color="#0072b2")
 right.plot([0, 3 * y[0]], [0, 3 * y[1]], "--", color="gray", linewidth=1)
 right.plot(*y, "o", color="#d55e00")
-right.annotate("y*", y, (8, 6), textcoords="offset points", color="#d55e00", fontsize=12)
-right.annotate("⟨c,y⟩ = 1", (0.62, 0.28), color="#0072b2", bbox={"facecolor": "white", "edgecolor": "none", "pad": 1})
+right.annotate(
+    "y*", y, (8, 6), textcoords="offset points", color="#d55e00", fontsize=12
+)
+right.annotate(
+    "⟨c,y⟩ = 1",
+    (0.62, 0.28),
+    color="#0072b2",
+    bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+)
 right.set_title("√ρ, lowest on ⟨c,y⟩ = 1 at y*")
 for panel in (left, right):
     panel.set_aspect("equal")

@@ -10,9 +10,13 @@ from matplotlib import pyplot as plt
 import quartbench as qb
 
 problem = qb.instances.spectrum(m=1000, n=200, sigma_min=0.02, seed=0)
-results = {name: qb.solve(problem, solver=name, rel_gap=1e-8) for name in ("auto", "homcg", "accel-homgd", "homgd")}
+results = {
+    name: qb.solve(problem, solver=name, rel_gap=1e-8)
+    for name in ("auto", "homcg", "accel-homgd", "homgd")
+}
 for name, result in results.items():
-    print(f"{name:12}{result.status}, f = {result.fun:.8f}, certified gap {result.gap:.0e}, {result.passes} passes")
+    print(f"{name:12}{result.status}, f = {result.fun:.8f}, certified gap", end=" ")
+    print(f"{result.gap:.0e}, {result.passes} passes")
 
 # %%
 # The history of a run has a row for each iterate; ``result.history.to_frame()`` is the same as a table. The gap of an

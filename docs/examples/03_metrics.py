@@ -18,7 +18,8 @@ COLOURS = {"identity": "#999999", "uniform": "#e69f00", "lewis": "#0072b2"}
 # scaled to touch it from inside; how many times its area must grow to touch it from outside is κ.
 
 rng = np.random.default_rng(0)
-rows = np.vstack([np.column_stack([np.ones(40), 0.05 * rng.standard_normal(40)]), [[0.0, 1.0]]])
+many = np.column_stack([np.ones(40), 0.05 * rng.standard_normal(40)])
+rows = np.vstack([many, [[0.0, 1.0]]])
 form = qb.StackedForm(rows)
 angle = np.linspace(0.0, 2.0 * np.pi, 721)
 circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
@@ -48,7 +49,9 @@ homgd = qb.solvers.HomGD(step="fixed")
 figure, panel = plt.subplots(figsize=(6, 4), layout="constrained")
 for name, colour in COLOURS.items():
     result = qb.solve(problem, solver=homgd, metric=name, rel_gap=1e-8, max_iter=1500)
-    panel.semilogy(result.history.iteration + 1, result.history.gap, color=colour, label=name)
+    panel.semilogy(
+        result.history.iteration + 1, result.history.gap, color=colour, label=name
+    )
 panel.set_xscale("log")
 panel.set_xlabel("iterations of HomGD")
 panel.set_ylabel("certified relative gap")

@@ -10,7 +10,8 @@ from matplotlib import pyplot as plt
 
 import quartbench as qb
 
-problem = qb.instances.planted(qb.instances.spectrum(400, 40, sigma_min=0.05, seed=0).form, seed=1)
+form = qb.instances.spectrum(400, 40, sigma_min=0.05, seed=0).form
+problem = qb.instances.planted(form, seed=1)
 direction = np.random.default_rng(2).standard_normal(40)
 direction *= np.linalg.norm(problem.solution) / np.linalg.norm(direction)
 

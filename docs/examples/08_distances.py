@@ -12,7 +12,8 @@ import quartbench as qb
 truth = qb.inverse.examples.helix(300)
 pairs = qb.inverse.examples.random_pairs(300, 0.2, seed=0)
 found = qb.inverse.distances(qb.inverse.examples.lengths(truth, pairs), pairs)
-print(f"{len(pairs)} distances, RMSD {qb.inverse.rmsd(found.x, truth):.0e}, {found.passes} passes")
+error = qb.inverse.rmsd(found.x, truth)
+print(f"{len(pairs)} distances, RMSD {error:.0e}, {found.passes} passes")
 
 placed = qb.inverse.procrustes(found.x, truth)
 figure = plt.figure(figsize=(5, 4.5), layout="constrained")

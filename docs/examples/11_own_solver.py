@@ -25,9 +25,10 @@ class HeavyBall(qb.Solver):
         before = y = project(start)
         while True:
             root, gradient = problem.root_and_gradient(y)  # one pass
-            yield Iterate(y, -3.0 * 4.0 ** (-4.0 / 3.0) * root ** (-2.0 / 3.0))  # f at the best point of the ray of y
-            moved = project(y - step * metric.solve(gradient) + self.momentum * (y - before))
-            before, y = y, moved
+            # With f at the best point of the ray of y:
+            yield Iterate(y, -3.0 * 4.0 ** (-4.0 / 3.0) * root ** (-2.0 / 3.0))
+            moved = y - step * metric.solve(gradient) + self.momentum * (y - before)
+            before, y = y, project(moved)
 
 
 problem = qb.instances.spectrum(m=500, n=50, sigma_min=0.05, seed=0)
@@ -37,8 +38,12 @@ for name, solver in {
     "homgd, fixed step": qb.solvers.HomGD(step="fixed"),
     "homgd": "homgd",
 }.items():
-    result = qb.solve(problem, solver=solver, metric="uniform", rel_gap=1e-8, max_iter=500)
-    panel.semilogy(result.history.iteration, result.history.gap, label=f"{name}: {result.status}")
+    result = qb.solve(
+        problem, solver=solver, metric="uniform", rel_gap=1e-8, max_iter=500
+    )
+    panel.semilogy(
+        result.history.iteration, result.history.gap, label=f"{name}: {result.status}"
+    )
 panel.set_xlabel("iterations")
 panel.set_ylabel("certified relative gap")
 panel.grid(alpha=0.3)

@@ -62,7 +62,8 @@ class DaskForm(BlockForm):
     >>> from distributed import Client
     >>> A = np.random.default_rng(0).standard_normal((100, 4))
     >>> with Client(processes=False, dashboard_address=None) as client:
-    ...     qb.solve(qb.Problem(qb.DaskForm([A[:60], A[60:]], client), np.ones(4))).success
+    ...     form = qb.DaskForm([A[:60], A[60:]], client)
+    ...     qb.solve(qb.Problem(form, np.ones(4))).success
     True
     """
 

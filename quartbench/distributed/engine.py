@@ -36,7 +36,7 @@ ANSWER = 30.0
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Give a client of the scheduler at an address, tcp:// or tls://; certificates come from Dask's configuration."""
+    """Give a client of a scheduler at ``tcp://…`` or ``tls://…``; certificates come from Dask's configuration."""
     try:
         from distributed import Client
     except ImportError:

@@ -43,7 +43,7 @@ class Geometry:
             raise DeficientError("ρ̃ vanishes in a direction in which ρ may not")
 
     def step(self, at: np.ndarray, gradient: np.ndarray, level: float) -> np.ndarray:
-        """Return argmin ⟨g,x⟩ + L·D_ρ̃(x,y) over K, which is argmin ρ̃(x) − ⟨∇ρ̃(y) − g/L, x⟩: eq. (breg_spag)."""
+        """Return argmin ⟨g,x⟩ + L·D_ρ̃(x,y) over K, which is argmin ρ̃(x) − ⟨∇ρ̃(y) − g/L, x⟩: the step of §2.2."""
         linear = self.sample.gradient(at) - gradient / level
         if not linear.any():
             return np.zeros_like(at)
@@ -54,7 +54,7 @@ class Geometry:
             return np.zeros_like(at)
 
     def ratio(self, at: Evaluated, to: Evaluated) -> float:
-        """Return D_ρ/D_ρ̃ from one point to another: between μ_m and L_m of eq. (spag)."""
+        """Return D_ρ/D_ρ̃ from one point to another: between the μ_m and L_m of §2.2."""
         h = to.point - at.point
         ours = distance(at.rho, at.gradient, to.rho, to.gradient, h)
         theirs = distance(*self.sample.value_and_gradient(at.point), *self.sample.value_and_gradient(to.point), h)
@@ -149,7 +149,7 @@ class SPAG(_Sampled):
 
     Algorithm
     ---------
-    1. z = argmin {⟨∇f(y),x⟩ + L·D_ρ̃(x,y) : x ∈ K}, eq. (breg_spag): our own problem with c = ∇ρ̃(y) − ∇f(y)/L.
+    1. z = argmin {⟨∇f(y),x⟩ + L·D_ρ̃(x,y) : x ∈ K}, the step of §2.2: our own problem with c = ∇ρ̃(y) − ∇f(y)/L.
     2. y⁺ = z + β(z − z_before), β as Nesterov's, moved to the best point of its ray, where f and ∇f are evaluated: the
        round of the step.
     3. L follows D_ρ/D_ρ̃ between y and y⁺. Where f did not fall, the step is taken again from y, without momentum and
@@ -157,7 +157,7 @@ class SPAG(_Sampled):
 
     Guarantee
     ---------
-    f decreases monotonically. Where μ_m∇²ρ̃ ⪯ ∇²ρ ⪯ L_m∇²ρ̃, eq. (spag), steps with L ≥ L_m and without momentum
+    f decreases monotonically. Where μ_m∇²ρ̃ ⪯ ∇²ρ ⪯ L_m∇²ρ̃, as in §2.2, steps with L ≥ L_m and without momentum
     reduce f − f* by 1 − μ_m/L_m each (Lu, Freund & Nesterov); with a sample of k = O(n) even terms L_m/μ_m is O(1),
     whatever the conditioning of ρ. It holds for ρ, not for a difference F = ρ − φ (errata 16 of the documentation).
 
@@ -208,10 +208,10 @@ class BregmanStochastic(_Sampled):
 
     Algorithm
     ---------
-    From y with its full gradient, ``batches`` steps of eq. (breg_spag) with g = ∇ρ_b(x) − ∇ρ_b(y) + ∇f(y), where ρ_b
-    is m/|b| times the sum of a fresh batch b of terms: an unbiased estimate of ∇f(x), exact at y. Then f and ∇f are
-    evaluated at where they have led; where f did not fall, they are taken again with a larger L. An iteration fetches
-    the rows of its batches, and sends one point.
+    From y with its full gradient, ``batches`` steps as that of ``spag``, with g = ∇ρ_b(x) − ∇ρ_b(y) + ∇f(y) for the
+    gradient, where ρ_b is m/|b| times the sum of a fresh batch b of terms: an unbiased estimate of ∇f(x), exact at y.
+    Then f and ∇f are evaluated at where they have led; where f did not fall, they are taken again with a larger L. An
+    iteration fetches the rows of its batches, and sends one point.
 
     Guarantee
     ---------

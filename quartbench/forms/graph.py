@@ -91,7 +91,8 @@ class GraphForm(TermForm):
     'centred'
     >>> stiff = qb.GraphForm(3, 1, [[0, 1], [1, 2]], weights=[16.0, 1.0])
     >>> result = qb.solve(qb.Problem(stiff, np.array([[1.0], [0.0], [-1.0]])))
-    >>> (-np.diff(result.x, axis=0).ravel()).round(4)  # pulled alike, the edge of weight 16 is 16^(1/3) times as short
+    >>> lengths = -np.diff(result.x, axis=0).ravel()
+    >>> lengths.round(4)  # pulled alike, weight 16 makes it 16^(1/3) times as short
     array([0.25, 0.63])
     """
 

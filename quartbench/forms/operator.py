@@ -29,7 +29,8 @@ class OperatorForm(TermForm):
     Examples
     --------
     >>> from scipy.sparse.linalg import LinearOperator
-    >>> running = LinearOperator((4, 4), matvec=np.cumsum, rmatvec=lambda w: np.cumsum(w[::-1])[::-1], dtype=float)
+    >>> back = lambda w: np.cumsum(w[::-1])[::-1]
+    >>> running = LinearOperator((4, 4), matvec=np.cumsum, rmatvec=back, dtype=float)
     >>> result = qb.solve(qb.Problem(qb.OperatorForm(running), np.ones(4)))
     >>> result.success
     True

@@ -121,7 +121,7 @@ def barbell(points: int, dim: int = 3, bridge: int = 1, seed: int = 0) -> Proble
 
 
 def grid(side: int, dim: int = 3, seed: int = 0) -> Problem:
-    """The problem on the cubic lattice of side**dim points, whose points have ``dim`` coordinates.
+    """The problem on the cubic lattice of side^{dim} points, whose points have ``dim`` coordinates.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def barbell_edges(points: int, bridge: int = 1) -> np.ndarray:
 
 
 def grid_edges(side: int, dim: int = 3) -> np.ndarray:
-    """Return the edges between neighbours of the lattice {0, …, side−1}^dim, points numbered in C order.
+    """Return the edges between neighbours of the lattice {0, …, side−1}^{dim}, points numbered in C order.
 
     Examples
     --------

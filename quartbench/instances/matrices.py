@@ -94,7 +94,8 @@ def heavy_tailed(m: int, n: int, df: float = 2.0, seed: int = 0) -> Problem:
 
     Examples
     --------
-    >>> calm, wild = (qb.coherence(qb.instances.heavy_tailed(500, 10, df=df, seed=0).form) for df in (100.0, 1.0))
+    >>> made = (qb.instances.heavy_tailed(500, 10, df=df, seed=0) for df in (100.0, 1.0))
+    >>> calm, wild = (qb.coherence(problem.form) for problem in made)
     >>> calm < 0.1 < 0.9 < wild
     True
     """
@@ -127,7 +128,8 @@ def scaled(m: int, n: int, decades: float = 2.0, few: int = 0, seed: int = 0) ->
 
     Examples
     --------
-    >>> even, uneven = (qb.coherence(qb.instances.scaled(2000, 5, few=few, seed=0).form) for few in (0, 3))
+    >>> made = (qb.instances.scaled(2000, 5, few=few, seed=0) for few in (0, 3))
+    >>> even, uneven = (qb.coherence(problem.form) for problem in made)
     >>> even < 0.1 < 0.3 < uneven
     True
     """

@@ -32,7 +32,8 @@ def planted(form: Form, seed: int = 0, cone: Cone | None = None) -> Problem:
 
     Examples
     --------
-    >>> problem = qb.instances.planted(qb.StackedForm(np.eye(4)), seed=0, cone=qb.Orthant())
+    >>> form = qb.StackedForm(np.eye(4))
+    >>> problem = qb.instances.planted(form, seed=0, cone=qb.Orthant())
     >>> result = qb.solve(problem, rel_gap=1e-10)
     >>> bool(np.allclose(result.x, problem.solution, atol=1e-4))
     True

@@ -32,7 +32,8 @@ def saved(path: str, content: str = "", seed: int = 0) -> Problem:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = qb.instances.spectrum(m=20, n=3, sigma_min=0.5).save(f"{folder}/mine.npz")
+    ...     problem = qb.instances.spectrum(m=20, n=3, sigma_min=0.5)
+    ...     path = problem.save(f"{folder}/mine.npz")
     ...     qb.instances.saved(str(path)).dim
     3
     """

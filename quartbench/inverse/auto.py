@@ -17,7 +17,8 @@ class Auto(Method):
     Examples
     --------
     >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
-    >>> qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=qb.inverse.Auto()).method
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> qb.inverse.solve(problem, method=qb.inverse.Auto()).method
     'lbfgs'
     """
 

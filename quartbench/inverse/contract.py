@@ -65,10 +65,12 @@ class Method:
     ...         misfit, at = problem.misfit, problem.misfit.evaluate(start)
     ...         while True:
     ...             yield qb.inverse.Iterate(at)
-    ...             line = np.polynomial.Polynomial(misfit.line(at.image, misfit.image(-at.gradient)))
+    ...             line = misfit.line(at.image, misfit.image(-at.gradient))
+    ...             line = np.polynomial.Polynomial(line)
     ...             step = min(line.deriv().roots().real, key=line)
     ...             at = misfit.evaluate(at.point - step * at.gradient)
-    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=Steepest(), max_iter=50)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, method=Steepest(), max_iter=50)
     >>> bool((np.diff(found.history.value) < 0).all())
     True
     """

@@ -152,7 +152,8 @@ class DCAccelerated(DCInexact):
     --------
     >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
     >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
-    >>> plain, fast = (qb.inverse.solve(problem, method=name, tol=1e-4) for name in ("dc-inexact", "dc-accelerated"))
+    >>> plain = qb.inverse.solve(problem, method="dc-inexact", tol=1e-4)
+    >>> fast = qb.inverse.solve(problem, method="dc-accelerated", tol=1e-4)
     >>> fast.success, fast.passes < plain.passes
     (True, True)
     """

@@ -27,7 +27,8 @@ class State(NamedTuple):
     --------
     >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
     >>> seen = []
-    >>> found = qb.inverse.phase(rows, d, callback=lambda state: seen.append(state.residual))
+    >>> see = lambda state: seen.append(state.residual)
+    >>> found = qb.inverse.phase(rows, d, callback=see)
     >>> seen[-1] < 1e-6 < seen[0]
     True
     """

@@ -50,7 +50,8 @@ class LBFGS(Method):
     Examples
     --------
     >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
-    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), method=qb.inverse.LBFGS(memory=5))
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> found = qb.inverse.solve(problem, method=qb.inverse.LBFGS(memory=5))
     >>> found.success
     True
     """

@@ -28,8 +28,9 @@ class History:
     Examples
     --------
     >>> rows, d, truth = qb.inverse.examples.gaussian_phase(8, 64, seed=0)
-    >>> found = qb.inverse.solve(qb.inverse.Problem(qb.ComplexForm(rows), d), start=truth + 0.1)
-    >>> bool((np.diff(found.history.value) < 0).all()), bool(found.history.residual[-1] < 1e-6)
+    >>> problem = qb.inverse.Problem(qb.ComplexForm(rows), d)
+    >>> history = qb.inverse.solve(problem, start=truth + 0.1).history
+    >>> bool((np.diff(history.value) < 0).all()), bool(history.residual[-1] < 1e-6)
     (True, True)
     """
 

@@ -95,7 +95,8 @@ def hinges(points: int, edges: np.ndarray, joined: sp.csr_matrix | None = None) 
 
     Examples
     --------
-    >>> qb.inverse.hinges(5, np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4], [2, 4]]))  # two triangles share a corner
+    >>> edges = np.array([[0, 1], [1, 2], [0, 2], [2, 3], [3, 4], [2, 4]])
+    >>> qb.inverse.hinges(5, edges)  # two triangles share a corner
     array([2])
     """
     joined = adjacency(points, edges) if joined is None else joined
@@ -124,7 +125,8 @@ def movable_points(points: int, edges: np.ndarray, dim: int, cuts: np.ndarray | 
     Examples
     --------
     >>> edges = [[i, j] for j in range(5) for i in range(j)] + [[3, 5], [4, 5]]
-    >>> qb.inverse.movable_points(6, np.array(edges), dim=3)  # it turns about the line of the two that hold it
+    >>> # It turns about the line of the two that hold it.
+    >>> qb.inverse.movable_points(6, np.array(edges), dim=3)
     array([5])
     """
     edges = np.asarray(edges)

@@ -162,7 +162,8 @@ def normalised_mutual_information(labels: Any, truth: Any) -> float:
 
     Examples
     --------
-    >>> bool(np.isclose(qb.inverse.normalised_mutual_information([1, 1, 0, 0], [0, 0, 1, 1]), 1.0))
+    >>> shared = qb.inverse.normalised_mutual_information([1, 1, 0, 0], [0, 0, 1, 1])
+    >>> bool(np.isclose(shared, 1.0))
     True
     """
     table = _table(labels, truth)

@@ -32,8 +32,9 @@ def measured_kappa(form: Form, metric: Metric, starts: int = 8, steps: int = 200
     Examples
     --------
     >>> form = qb.instances.spectrum(100, 5, sigma_min=0.1, seed=0).form
-    >>> kappa = {name: qb.measured_kappa(form, qb.metric(form, name), starts=2) for name in ("identity", "uniform")}
-    >>> kappa["uniform"] < kappa["identity"]
+    >>> metrics = qb.metric(form, "identity"), qb.metric(form, "uniform")
+    >>> identity, uniform = (qb.measured_kappa(form, B, starts=2) for B in metrics)
+    >>> uniform < identity
     True
     """
     return measured_bounds(form, metric, starts, steps, seed).kappa

@@ -72,7 +72,8 @@ def leverage(form: TermForm, tau: np.ndarray | None = None) -> np.ndarray:
 
     Examples
     --------
-    >>> qb.leverage(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))).round(12)
+    >>> form = qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    >>> qb.leverage(form).round(12)
     array([1. , 0.5, 0.5])
     """
     require_terms(form)
@@ -87,7 +88,8 @@ def coherence(form: TermForm) -> float:
 
     Examples
     --------
-    >>> round(qb.coherence(qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))), 12)
+    >>> form = qb.StackedForm(np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]))
+    >>> round(qb.coherence(form), 12)
     1.0
     """
     return float(leverage(form).max())

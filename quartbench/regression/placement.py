@@ -35,8 +35,9 @@ def edge_rows(points: int, dim: int, edges: Any, weights: Any = None) -> sp.csr_
     --------
     >>> import numpy as np, quartbench as qb
     >>> from quartbench.regression import edge_rows
-    >>> edges, c = [(0, 1), (1, 2), (0, 2)], np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
-    >>> rows = edge_rows(3, 2, edges)[:, :-2]                                  # the last point is held
+    >>> edges = [(0, 1), (1, 2), (0, 2)]
+    >>> c = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    >>> rows = edge_rows(3, 2, edges)[:, :-2]  # the last point is held
     >>> held = qb.solve(rows, c[:-1].reshape(-1), rank=2, rel_gap=1e-10)
     >>> free = qb.solve(qb.Problem(qb.GraphForm(3, 2, edges), c), rel_gap=1e-10)
     >>> bool(abs(held.fun - free.fun) < 1e-9 * abs(free.fun))

@@ -159,7 +159,8 @@ def solve_batch(
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> found = qb.solve_batch(rng.standard_normal((1000, 30, 5)), rng.standard_normal((1000, 5)))
+    >>> rows, C = rng.standard_normal((1000, 30, 5)), rng.standard_normal((1000, 5))
+    >>> found = qb.solve_batch(rows, C)
     >>> found.x.shape, bool(found.success.all()), bool((found.gap <= 1e-6).all())
     ((1000, 5), True, True)
     """

@@ -88,7 +88,8 @@ class State:
     Examples
     --------
     >>> seen = []
-    >>> result = qb.solve(np.eye(2), [1.0, 2.0], callback=lambda state: seen.append(state.iteration))
+    >>> see = lambda state: seen.append(state.iteration)
+    >>> result = qb.solve(np.eye(2), [1.0, 2.0], callback=see)
     >>> seen
     [0, 1, 2]
     """

@@ -39,7 +39,9 @@ def plot(
     --------
     >>> import quartbench as qb
     >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
-    >>> figure = qb.plot(*(qb.solve(problem, solver, rel_gap=1e-8) for solver in ("homgd", "accel-homgd")))
+    >>> names = "homgd", "accel-homgd"
+    >>> runs = [qb.solve(problem, name, rel_gap=1e-8) for name in names]
+    >>> figure = qb.plot(*runs)
     >>> figure.savefig("gaps.svg")  # doctest: +SKIP
     """
     if not results:

@@ -76,7 +76,7 @@ def solve(
         A problem; or its form, or the stacked rows of one, with ``c`` beside it. Never changed; the count of passes of
         its form neither.
     c, cone, rank
-        As for :class:`Problem`, beside a form or rows. A problem has its own: what follows it is solver and metric.
+        As for :class:`Problem`, beside a form or rows. A problem has its own: after it come solver and metric.
     solver : str, Solver or class
         A registered name or ``"path/to/file.py:Class"``, perhaps with ``":setting=value"``, or a solver with its
         hyper-parameters.

@@ -44,8 +44,10 @@ class History:
 
     Examples
     --------
-    >>> history = qb.solve(qb.Problem(np.eye(3), [1.0, 2.0, 3.0]), "homgd", rel_gap=1e-9).history
-    >>> len(history), bool(history.gap[-1] <= 1e-9), history.reached(1e-9) == len(history) - 1
+    >>> problem = qb.Problem(np.eye(3), [1.0, 2.0, 3.0])
+    >>> history = qb.solve(problem, "homgd", rel_gap=1e-9).history
+    >>> last = len(history) - 1
+    >>> len(history), bool(history.gap[last] <= 1e-9), history.reached(1e-9) == last
     (9, True, True)
     """
 
@@ -182,8 +184,10 @@ class Result(OptimizeResult):
     >>> result.lower_bound <= -6.0 <= result.fun
     True
     >>> again = qb.Result.from_json(result.to_json())
-    >>> bool((again.x == result.x).all()), again.gap == result.gap, len(again.history) == len(result.history)
-    (True, True, True)
+    >>> bool((again.x == result.x).all()), again.gap == result.gap
+    (True, True)
+    >>> len(again.history) == len(result.history)
+    True
     """
 
     x: np.ndarray

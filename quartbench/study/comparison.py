@@ -139,7 +139,8 @@ def compare(
     --------
     >>> import quartbench as qb
     >>> problem = qb.Problem([[1.0, 2.0], [0.5, -1.0], [2.0, 0.0]], [1.0, 1.0])
-    >>> found = qb.compare({"mine": problem}, ["auto", "homgd:step=fixed"], metrics="uniform")  # doctest: +SKIP
+    >>> methods = ["auto", "homgd:step=fixed"]
+    >>> found = qb.compare({"mine": problem}, methods, metrics="uniform")  # doctest: +SKIP
     >>> found.times, found.page()  # doctest: +SKIP
     """
     directory = Path(tempfile.mkdtemp(prefix="quartbench-") if out is None else out)

@@ -38,7 +38,8 @@ def check_cone(cone: Cone, form: Form, seed: int = 0, solve: bool = True) -> Rep
     Examples
     --------
     >>> from quartbench.testing import check_cone
-    >>> sorted(check_cone(qb.Orthant(), qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4)))))
+    >>> form = qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4)))
+    >>> sorted(check_cone(qb.Orthant(), form))
     ['auto', 'conic', 'directions', 'homgd', 'projections']
     """
     assert isinstance(cone, Cone), f"a cone derives from quartbench.Cone, found {type(cone).__name__}"

@@ -43,7 +43,8 @@ def check_form(form: Form, seed: int = 0, solve: bool = True) -> Report:
     Examples
     --------
     >>> from quartbench.testing import check_form
-    >>> check_form(qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4))))["identities"]
+    >>> form = qb.StackedForm(np.random.default_rng(0).standard_normal((20, 4)))
+    >>> check_form(form)["identities"]
     'value, gradient, Hessian, lines, scale, passes'
     """
     assert isinstance(form, Form), f"a form derives from quartbench.Form, found {type(form).__name__}"

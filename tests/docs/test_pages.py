@@ -1,12 +1,15 @@
 """Is what the pages are made from there, and do broken links and loads from a network not go unseen?"""
 
 import importlib
+import inspect
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import quartbench
+import quartbench.testing
 from quartbench.solvers import solvers
 
 ROOT = Path(__file__).parents[2]
@@ -17,7 +20,7 @@ def extension(monkeypatch):
     """Return a function that imports an extension of the documentation."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     yield importlib.import_module
-    for name in ("docstrings", "generated", "links"):
+    for name in ("docstrings", "generated", "links", "mathml"):
         sys.modules.pop(name, None)
 
 
@@ -66,6 +69,12 @@ def test_docstrings_move_powers_and_indices_and_attributes_have_no_type_of_words
     for sign in "KkBF":
         moved = moved.replace(f"_{{{sign}}}", f"\\ :sub:`{sign}`\\ ")
     assert lines == [f"{moved} of time_limit, x_in, coef_ and ``x_k``"]
+    lines = ["‖τ‖_q, ‖v‖_* and −λ_max, ∇F_before, D_ρ̃ of p_out; ⟨Bx,x⟩^½, ρ''(x)"]
+    extension("docstrings").readable(None, None, None, None, None, lines)
+    assert lines == [
+        "‖τ‖\\ :sub:`q`\\ , ‖v‖\\ :sub:`*`\\  and −λ\\ :sub:`max`\\ , ∇F\\ :sub:`before`\\ , D\\ :sub:`ρ̃`\\  of p_out; "
+        "⟨Bx,x⟩\\ :sup:`½`\\ , ρ″(x)"
+    ]
     for what, shown in (("attribute", "c as given; see: it"), ("method", "c as given: see: it")):
         lines = ["c as given: see: it"]
         extension("docstrings").described(None, what, None, None, None, lines)
@@ -87,6 +96,37 @@ def test_statements_are_typeset_and_conditions_read(extension):
     verdicts = set(generated.claim_verdicts().values())
     assert "holds" in verdicts
     assert not any(words.startswith("holds not") for words in verdicts)
+
+
+def test_fences_of_formulas_are_no_higher_than_their_partners(extension):
+    shown = extension("mathml").drawn(r"\left(\sum_i \langle a, x \rangle^2\right) \|x\|", as_block=True)
+    fences = {sign: f'<mo stretchy="false">{sign}</mo>' in shown for sign in "⟨⟩‖()"}
+    assert fences == {"⟨": True, "⟩": True, "‖": True, "(": False, ")": False}
+
+
+def test_code_is_no_wider_than_a_page(extension):
+    generated = extension("generated")
+    found = []
+    for path in sorted((ROOT / "docs").glob("*.md")):
+        fenced = False
+        for line in path.read_text(encoding="utf-8").splitlines():
+            fenced ^= line.startswith("```")
+            code = line if fenced and not line.startswith(":") else line[4:] if line.startswith("    ") else ""
+            found += [(path.name, line)] if len(code) > generated.WIDTH else []
+    for module in (quartbench, quartbench.instances, quartbench.inverse, quartbench.testing):
+        for name in module.__all__:
+            lines = inspect.cleandoc(getattr(module, name).__doc__ or "").splitlines()
+            # Examples stand a step further in than the text of a page.
+            code = (line.partition("  # doctest:")[0] for line in lines if line.startswith((">>> ", "... ")))
+            found += [(name, line) for line in code if len(line) > generated.WIDTH - 2]
+    assert not found
+    command = "    quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg --out results"
+    assert generated.folded(command) == [
+        "    quartbench compare --instance spectrum:m=2000,n=1000,sigma_min=0.02 --solver homcg \\",
+        "        --out results",
+    ]
+    for line in (command[:80], "  --option TEXT  " + "words " * 20):
+        assert generated.folded(line) == [line]
 
 
 def test_broken_links_and_loads_are_found(extension, tmp_path):
