@@ -9,7 +9,7 @@ from quartbench.distributed.scaling import Shape, predict
 from quartbench.errors import ProblemError
 from quartbench.study import costs, modelling
 
-from .figures import Figure, Panel, Series, gap_panel
+from .figures import AXIS, Figure, Panel, Series, gap_panel
 
 #: The groups with curves, and what is on them.
 GROUPS = {
@@ -46,7 +46,7 @@ def traffic_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         f"Relative gap against rounds (how often a method waited for sums of all blocks), bytes (what went to all "
         f"blocks and came back) and seconds with the set-up, on a Dask cluster of {workers} worker processes of one "
         "thread on one machine. Rounds and bytes are those of the iterations: a metric uniform or sampled takes a "
-        "round more before, Lewis weights two for each of their sweeps."
+        f"round more before, Lewis weights two for each of their sweeps. {AXIS}"
     )
     return Figure(group, GROUPS[group], caption, panels, part.key.tolist())
 

@@ -125,7 +125,23 @@ WIDTH, HEIGHT = 3.5, 2.75
 #: Characters of a line in the name of a row, and in the title of a panel.
 LABEL, TITLE = 30, 44
 
-MARKERS = "os^Dv<>P"
+#: The marks of points, and each as a path of a legend, 26 by 10 pixels.
+MARKERS = {
+    "o": "M10 5a3 3 0 1 0 6 0a3 3 0 1 0-6 0z",
+    "s": "M10.3 2.3h5.4v5.4h-5.4z",
+    "^": "M13 1.5l3.5 6.5h-7z",
+    "D": "M13 1l4 4l-4 4l-4-4z",
+    "v": "M13 8.5l3.5-6.5h-7z",
+    "<": "M9.5 5l6.5-3.5v7z",
+    ">": "M16.5 5l-6.5-3.5v7z",
+    "P": "M11.9 1.5h2.2v2.4h2.4v2.2h-2.4v2.4h-2.2v-2.4h-2.4v-2.2h2.4z",
+}
+
+#: Parts that the ticks of a linear axis may cut it into: more of them touch in a small panel.
+PARTS = 6
+
+#: The least share of its values that a linear vertical axis spans: below, it would make much of nothing.
+SPAN = 0.05
 
 Style = tuple[int, int]
 
@@ -150,6 +166,17 @@ def styles(names: list[str], before: dict[str, Style] | None = None) -> dict[str
 def colour(style: Style) -> str:
     """Return the colour of a style on paper."""
     return (*COLOURS, PAPER_INK)[style[0]]
+
+
+def marker(style: Style) -> str:
+    """Return the mark of the points of a style."""
+    return list(MARKERS)[(style[0] + style[1]) % len(MARKERS)]
+
+
+def look(figure: Figure, name: str) -> tuple[bool, bool]:
+    """Return whether a contender of a figure has lines, and whether it has points of its own mark."""
+    kinds = {series.kind for panel in figure.panels for series in panel.series if series.name == name}
+    return bool(kinds - {"points", "median"}), "points" in kinds
 
 
 def dash_array(style: Style, width: float = 2.0) -> str:
@@ -192,7 +219,15 @@ def pdf(figure: Figure, path: Path, known: dict[str, Style]) -> None:
                 size = _height(panel)
                 box = ((column + x) * WIDTH / width, (top + y * size) / height, w * WIDTH / width, h * size / height)
                 _draw(canvas.add_axes(box), panel, known)
-        lines = [Line2D([], [], color=colour(known[n]), linestyle=DASHES[known[n][1]], label=n) for n in names]
+        lines = []
+        for name in names:
+            line, points = look(figure, name)
+            dashes = DASHES[known[name][1]] if line else "none"
+            mark = marker(known[name]) if points else "none"
+            paint = colour(known[name])
+            lines.append(
+                Line2D([], [], color=paint, linestyle=dashes, marker=mark, markersize=4, markeredgewidth=0, label=name)
+            )
         canvas.legend(handles=lines, loc="lower center", ncols=columns, frameon=False, fontsize=8)
         canvas.savefig(path, metadata={"Title": figure.title, "CreationDate": None})
 
@@ -248,7 +283,7 @@ def _place(panel: Panel) -> tuple[float, float, float, float]:
 
 
 def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axis.grid(linewidth=0.6, zorder=0)
     for log, scale, its in ((panel.xlog, axis.set_xscale, axis.xaxis), (panel.ylog, axis.set_yscale, axis.yaxis)):
@@ -257,6 +292,8 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
             its.set_major_locator(LogLocator(10.0, numticks=7))
             its.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
             its.set_minor_locator(NullLocator())
+        else:
+            its.set_major_locator(MaxNLocator(PARTS, steps=[1, 2, 4, 5, 10]))
     for number, series in enumerate(panel.series):
         for artist in _artists(axis, series, known[series.name]):
             artist.set_gid(f"contender/{slug(series.name)}/{number}")
@@ -264,6 +301,11 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
         axis.set_yticks(range(len(panel.rows)), _labels(panel))
         axis.set_ylim(len(panel.rows) - 0.5, -0.5)
         axis.axvline(0.0, color=PAPER_SOFT, linewidth=0.8, zorder=1)
+    elif not panel.ylog:
+        low, high = axis.get_ylim()
+        lacking = SPAN * max(abs(low), abs(high)) - (high - low)
+        if lacking > 0.0:
+            axis.set_ylim(low - lacking / 2, high + lacking / 2)
     for log, its in ((panel.xlog, axis.xaxis), (panel.ylog, axis.yaxis)):
         if log:
             _label_narrow_range(its)
@@ -273,11 +315,14 @@ def _draw(axis, panel: Panel, known: dict[str, Style]) -> None:
 
 
 def _label_narrow_range(axis) -> None:
-    """Put numbers on the minor ticks too where an axis spans so little that powers of ten leave it bare."""
+    """Put numbers on 2 and 5 too where an axis spans so little that powers of ten leave it bare."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     low, high = sorted(axis.get_view_interval())
-    if low > 0 and high / low < 30:
+    if low <= 0:
+        return
+    powers = np.floor(np.log10(high)) - np.ceil(np.log10(low)) + 1
+    if high / low < 30 or powers < 2:
         steps = [
             d * 10.0**e
             for e in range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
@@ -292,8 +337,7 @@ def _artists(axis, series: Series, style: Style) -> list:
     above = 3.0 + 0.1 * style[1]  # dashes lie over what they may coincide with
     x, y = series.x, series.y
     if series.kind == "points":
-        marker = MARKERS[(style[0] + style[1]) % len(MARKERS)]
-        return axis.plot(x, y, marker, color=paint, markersize=3.6, alpha=0.85, markeredgewidth=0, zorder=4)
+        return axis.plot(x, y, marker(style), color=paint, markersize=3.6, alpha=0.85, markeredgewidth=0, zorder=4)
     if series.kind == "steps":
         return axis.step(x, y, where="post", color=paint, linestyle=dashes, linewidth=1.5, zorder=above)
     if series.kind == "curve":
@@ -304,7 +348,8 @@ def _artists(axis, series: Series, style: Style) -> list:
     if series.kind == "median":
         return axis.plot(x, y, color=paint, linewidth=2.0, zorder=3)
     if series.kind == "theory":
-        return axis.plot(x, y, color=paint, linestyle=(0, (1, 2)), linewidth=1.2, zorder=2)
+        # Sparse dots: those of a contender are close.
+        return axis.plot(x, y, color=paint, linestyle=(0, (1, 4)), linewidth=1.2, zorder=2)
     drawn = axis.plot(x, y, color=paint, linestyle=dashes, linewidth=1.6, zorder=above)
     if series.low is not None and len(x):
         drawn.append(axis.fill_betweenx(y, series.low, series.high, color=paint, alpha=0.16, linewidth=0, zorder=2))

@@ -39,6 +39,15 @@ LEVELS = 81
 #: Costs that spread by more than this factor over the contenders go on a logarithmic axis.
 WIDE = 10.0
 
+#: Units of cost that are counted one by one.
+COUNTED = ("iterations", "passes", "rounds")
+
+#: What captions say of the axis of costs.
+AXIS = (
+    f"An axis of costs is logarithmic where methods end more than a factor of {WIDE:g} apart; what is reached at no "
+    "cost stands at its left edge."
+)
+
 
 @dataclass(frozen=True)
 class Series:
@@ -128,7 +137,7 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         f"Relative gap (f − f*)/|f*|, f* {'planted or certified to 10⁻¹¹' if known else 'bounded by certificates'}, "
         "never the least value that some method found. "
         f"Lines: the median cost over {seeds} seed{'s' * (seeds > 1)} of reaching each gap; bands: all seeds. "
-        "Seconds include the set-up of the metric."
+        f"Seconds include the set-up of the metric. {AXIS}"
     )
     return Figure(group, PAPER[group], caption, panels, part.key.tolist())
 
@@ -147,7 +156,7 @@ def curve_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     panels = [gap_panel(instance, cell, "seconds") for instance, cell in part.groupby("instance", sort=False)]
     caption = (
         "Relative gap against seconds, set-up included: medians over seeds, with bands over all of them. A curve ends "
-        "where the run did."
+        f"where the run did. {AXIS}"
     )
     return Figure(f"{CURVES}{slug(group)}", f"Convergence in the group {group}", caption, panels, part.key.tolist())
 
@@ -168,14 +177,16 @@ def gap_panel(instance: str, runs: pd.DataFrame, unit: str) -> Panel:
     ends = [one.x.max() for one in series if one.x.size and one.x.max() > 0]
     wide = bool(ends) and max(ends) > WIDE * min(ends)
     if wide:
-        series = [_positive(one) for one in series]
+        edge = 1.0 if unit in COUNTED else min(float(one.x[one.x > 0].min()) for one in series if (one.x > 0).any())
+        series = [_on_logarithms(one, edge) for one in series]
     return Panel(instance, unit, "relative gap", series, xlog=wide)
 
 
-def _positive(series: Series) -> Series:
-    """Leave out what a logarithmic axis has no place for: the start, at no cost."""
-    kept = (series.x > 0) & (series.low > 0)
-    return Series(series.name, series.x[kept], series.y[kept], series.kind, series.low[kept], series.high[kept])
+def _on_logarithms(series: Series, edge: float) -> Series:
+    """Put what is reached at no cost, for which a logarithmic axis has no place, at its left edge."""
+    x, low, high = (np.where(cost > 0, cost, edge) for cost in (series.x, series.low, series.high))
+    kept = slice(max(np.count_nonzero(series.high == 0) - 1, 0), None)  # the start, not every gap above it
+    return Series(series.name, x[kept], series.y[kept], series.kind, low[kept], high[kept])
 
 
 # Rates ----------------------------------------------------------------------------------------------------------------
@@ -204,7 +215,7 @@ def rate_figure(runs: pd.DataFrame) -> Figure | None:
     seeds = part.seed.nunique()
     caption = (
         f"Rows of which all but a few are orthogonal to x*, so that ρ″(x*) is singular. Lines: the median over {seeds} "
-        f"seed{'s' * (seeds > 1)} of the least gap up to iteration k, above rounding. Dotted: the slope of the "
+        f"seed{'s' * (seeds > 1)} of the least gap up to iteration k, above rounding. Sparse dots: the slope of the "
         "theorem, k⁻² for HomGD and k⁻⁴ for Accel-HomGD with scheduled restarts, over the part of the run that the "
         "exponents are fitted to."
     )
@@ -259,8 +270,8 @@ def scaling_figure(runs: pd.DataFrame, group: str) -> Figure | None:
         return None
     panels = [Panel(measure, label, measure, series) for measure, series in shown.items()]
     caption = (
-        "A point is an instance with a seed (the median of its repeats), a line the fitted power law, a dotted "
-        "line the slope of the theory from the same start."
+        "A point is an instance with a seed (the median of its repeats), a line the fitted power law, sparse dots the "
+        "slope of the theory from the same start."
     )
     keys = costs.iterated(runs[runs.group == group]).key.tolist()
     return Figure(group, f"Scaling in {label}", caption, panels, keys)

@@ -243,10 +243,12 @@ class Content:
     def _shown(self, figure: Figure) -> dict[str, Any]:
         """Return a figure as the template takes it: its words, its legend, its panels as SVG."""
         styles = self.styles[figure.name]
-        legend = [
-            {"name": name, "slug": slug(name), "colour": styles[name][0], "dash": draw.dash_array(styles[name])}
-            for name in figure.names()
-        ]
+        legend = []
+        for name in figure.names():
+            style, (line, points) = styles[name], draw.look(figure, name)
+            dash, mark = draw.dash_array(style), draw.MARKERS[draw.marker(style)] if points else ""
+            one = {"name": name, "slug": slug(name), "colour": style[0], "dash": dash, "line": line, "mark": mark}
+            legend.append(one)
         panels = [draw.svg(panel, f"{figure.name}-{i}", styles) for i, panel in enumerate(figure.panels)]
         return {"figure": figure, "legend": legend, "panels": panels}
 

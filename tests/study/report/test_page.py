@@ -15,7 +15,7 @@ from quartbench.errors import ProblemError
 from quartbench.study import costs, store
 from quartbench.study.report import draw, write
 from quartbench.study.report.claims import OPEN
-from quartbench.study.report.figures import Panel, Series, figures
+from quartbench.study.report.figures import Panel, Series, figures, gap_panel
 from quartbench.study.report.page import _plain
 from quartbench.study.report.words import as_many, level, listed, typeset
 
@@ -283,7 +283,7 @@ def test_legends_of_the_page_tell_their_contenders_apart(page):
     legends = re.findall(r'<div class="legend".*?</div>', page, re.S)
     assert len(legends) >= len(FIGURES)
     for legend in legends:
-        looks = re.findall(r'style="(color:[^"]*)".*?<line[^>]*?(stroke-dasharray="[^"]*")?/>', legend, re.S)
+        looks = re.findall(r'style="(color:[^"]*)"><svg[^>]*>(.+?)</svg>', legend, re.S)
         assert len(set(looks)) == len(looks) == legend.count("<button")
 
 
@@ -298,6 +298,52 @@ def test_a_title_is_broken_where_it_would_run_over_the_edge():
     (first,) = [line for line in lines if "planted" in line]
     assert "out" not in first
     assert 'p<tspan dy="2" font-size="75%">in</tspan><tspan dy="-2">=0.3' in first
+
+
+def ticks(x, y, **axes):
+    """Return the numbers on the axes of a panel, across and up, as they are written."""
+    panel = Panel("", "seconds", "accuracy", [Series("auto", np.array(x), np.array(y))], **axes)
+    drawn = draw.svg(panel, "x", draw.styles(["auto"]))
+    return [
+        re.findall(r"<text[^>]*>([^<]*)</text>", re.search(rf'id="x-matplotlib.axis_{side}".*', drawn, re.S).group())
+        for side in (1, 2)
+    ]
+
+
+def test_a_logarithmic_axis_has_more_than_one_number():
+    across, _ = ticks([0.03, 0.7], [1.0, 2.0])
+    assert across[: across.index("seconds")] == ["0.05", "0.1", "0.2", "0.5"]
+    across, _ = ticks([0.5, 2000.0], [1.0, 2.0])
+    assert across[: across.index("seconds")] == ["1", "10", "100", "1000"]
+
+
+def test_numbers_of_a_linear_axis_have_room():
+    across, _ = ticks([0.0002, 0.0032], [1.0, 2.0], xlog=False)
+    assert across[: across.index("seconds")] == ["0.001", "0.002", "0.003"]
+
+
+def test_differences_of_a_thousandth_do_not_fill_a_linear_axis():
+    _, up = ticks([1.0, 2.0], [0.994, 0.996], ylog=False)
+    assert all(len(number) <= 4 for number in up[: up.index("accuracy")])
+
+
+def test_a_legend_shows_lines_and_points_as_they_are_drawn(page):
+    looks = {}
+    for name in ("figure-1b", "scaling-m", "ratios"):
+        (legend,) = re.findall(rf'<figure id="{name}">.*?<div class="legend".*?</div>', page, re.S)
+        looks[name] = {(one.count("<line"), one.count("<path")) for one in re.findall(r"<svg.*?</svg>", legend)}
+    assert looks == {"figure-1b": {(1, 0)}, "scaling-m": {(1, 1)}, "ratios": {(0, 1)}}
+
+
+def test_a_curve_begins_at_its_start_though_a_logarithmic_axis_has_no_zero():
+    quick = run((1.0, 1e-8), iterations=(0, 3), method="homcg", rel_gap=1e-8)
+    slow = run((1.0, 0.5, 1e-8), iterations=(0, 900, 1000), method="homgd", rel_gap=1e-8)
+    panel = gap_panel("spectrum", costs.prepare(frame(quick, slow)), "iterations")
+    assert panel.xlog
+    for series in panel.series:
+        assert (series.x[0], series.y[0]) == (1.0, pytest.approx(1.0))
+        assert series.x[1] > 1.0
+        assert series.low[0] == series.high[0] == 1.0
 
 
 @pytest.mark.parametrize(
