@@ -113,7 +113,7 @@ def _phase(runs: pd.DataFrame) -> Part | None:
     if len(noisy):
         curves = [_decibels(series) for series in _curves(noisy, "noise", _error, "error")]
         panels.append(Panel("noise", "SNR of d (dB)", "relative error", curves, xlog=False))
-        words.append(f"'noise' has the error: {_median(noisy)}. ")
+        words.append(f"'noise' has the error: {_median(noisy)}. An SNR of 40 dB is noise=0.01. ")
     if not panels:
         return None
     both = pd.concat([measured, noisy])
@@ -185,7 +185,7 @@ def _by_noise(runs: pd.DataFrame, level: Callable[[float], str]) -> str:
     curves = {series.name: series for series in _curves(runs, "noise", _error)}
     one = curves.get("auto") or next(iter(curves.values()))
     steps = [f"{short(y, 2)} at {level(x)}" for x, y in zip(one.x, one.y, strict=True)]
-    return f"The median error of {one.name} is {', '.join(steps)}."
+    return f"The median error of {one.name} is {_listed(steps)}."
 
 
 def _span(values: Sequence[float]) -> str:
@@ -210,14 +210,14 @@ def _clusters(runs: pd.DataFrame) -> Part | None:
     for instance, here in instances:
         found = outcomes.outcomes(here).sort_values("wall", kind="stable")
         quick, exact = found.iloc[0], found.loc[found.error.idxmin()]
-        best = f"the best is {1.0 - exact.error:.2f} by {exact.contender} after {tables.seconds(exact.wall).text}"
+        best = f"the best is {1.0 - exact.error:.3f} by {exact.contender} after {tables.seconds(exact.wall).text}"
         answer.append(
             f"{instance}: {quick.contender} ends first, after {tables.seconds(quick.wall).text}, with an accuracy of "
-            f"{1.0 - quick.error:.2f}{f'; {best}' if exact.error < quick.error else ', which is the best'}."
+            f"{1.0 - quick.error:.3f}{f'; {best}' if exact.error < quick.error else ', which is the best'}."
         )
     caption = (
         f"How far F = ‖XXᵀ − M‖² is above the least that any of these methods found from the same start, in the median "
-        f"over {_seeds(part)}, which are those of starts; and the accuracy of the labels where each run ended, one "
+        f"over starts ({_seeds(part)}); and the accuracy of the labels where each run ended, one "
         "point per seed."
     )
     figure = Figure("clusters", "Clusters by symmetric NMF", caption, panels, part.key.tolist())

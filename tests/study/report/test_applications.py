@@ -186,7 +186,9 @@ def test_a_peer_that_never_fits_the_data_is_beaten():
     found = decide("recovery-peers", *rows)
     assert found.verdict == HOLDS
     assert found.evidence == "auto is faster on 1 of 1 instances."
-    assert found.cases == ("phase-gaussian n=8 m/n=6: – (no peer – s, auto 2 s)",)
+    assert found.cases == ("phase-gaussian n=8 m/n=6: no peer gets there, auto takes 2 s",)
+    rows += [recovery((100.0, 50.0), method=row["method"], peer=row["peer"], instance="hard") for row in rows]
+    assert decide("recovery-peers", *rows).cases[1] == "hard: no peer gets there, nor does auto"
 
 
 # Outcomes -------------------------------------------------------------------------------------------------------------
@@ -273,7 +275,7 @@ def test_clusters_are_judged_by_time_by_f_and_by_labels():
     exact = recovery((100.0, 50.0), method="symhals", peer=True, error=0.1, wall_seconds=4.0, **columns)
     (part,) = applications.parts(frame(fast, exact))
     assert part.answer == [
-        "digits: auto ends first, after 1 s, with an accuracy of 0.70; the best is 0.90 by symhals after 4 s."
+        "digits: auto ends first, after 1 s, with an accuracy of 0.700; the best is 0.900 by symhals after 4 s."
     ]
     above = {row[1].text: row[4].value for row in tables.cluster_table(frame(fast, exact)).rows}
     assert above == {"auto": pytest.approx(0.02), "symhals": 0.0}

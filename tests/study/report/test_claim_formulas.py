@@ -213,7 +213,9 @@ def test_growth_is_held_against_the_exponent_of_the_theory(name, group, method, 
     assert exponent == pytest.approx(limit - 0.1, abs=0.01)
     assert "0.10 below the theory" in below.evidence
     assert "0.10 above the theory" in above.evidence
-    assert "over 1 fits" in above.evidence
+    assert "over 1 fit whose 95 % interval is" in above.evidence
+    sign = {"kappa_bound": "κ", "coherence": "γ"}[quantity]
+    assert above.cases[0].startswith(f"{method} · {metric} in {sign}: exponent")
 
 
 def growing(*costs):
@@ -601,7 +603,7 @@ def test_a_lead_within_the_noise_is_a_tie(ratios, verdict, counts, condition):
     found = decide("peers", *against_peers(*ratios), *noisy)
     assert (found.verdict, found.condition) == (verdict, condition)
     assert (found.numbers["wins"], found.numbers["ties"], found.numbers["losses"]) == counts
-    assert "the noise floor of 50%" in found.evidence
+    assert "the noise floor of 50 %" in found.evidence
 
 
 # Words and edges ------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ def test_break_even_by_hand():
 
 
 def test_ties_are_spoken_of_where_repeats_tell_the_noise():
-    assert "A lead of less than 21%, the noise floor, is a tie" in winner_table([], 0.21).note
+    assert "A lead of less than 21 %, the noise floor, is a tie" in winner_table([], 0.21).note
     assert "no lead is called a tie" in winner_table([], 0.0).note
 
 

@@ -91,7 +91,7 @@ def auto_beats_the_peers(runs):
     found = summary.tally(ratios, noise)
     text = (
         f"auto has {found} on {len(ratios)} instances and gaps, a tie being what lies within the noise floor of "
-        f"{noise:.0%}: {mean:.2f} times as fast in the geometric mean, {ratios.min():.2f} at the worst."
+        f"{100 * noise:.0f} %: {mean:.2f} times as fast in the geometric mean, {ratios.min():.2f} at the worst."
     )
     behind = table.loc[table.wall_ratio <= 1.0 + noise, "instance"].unique()
     verdict = HOLDS if found.wins == len(ratios) else ONLY if found.wins else FAILS

@@ -144,10 +144,16 @@ def auto_fits_faster_than_the_peers(runs):
     verdict = HOLDS if won == len(ratios) else ONLY if won else FAILS
     condition = f"not for {', '.join(lost)}" if verdict == ONLY else ""
     lines = tuple(
-        f"{one.instance}: {short(one.ratio)} ({one.peer or 'no peer'} {short(one.best)} s, auto {short(one.auto)} s)"
+        f"{one.instance}: {short(one.ratio)} ({one.peer} {short(one.best)} s, auto {short(one.auto)} s)"
+        if one.peer
+        else f"{one.instance}: no peer gets there, {_alone(one.auto)}"
         for one in table.itertuples()
     )
     return Finding(verdict, text, {"geometric mean": mean, "least": float(ratios.min())}, keys(part), condition, lines)
+
+
+def _alone(seconds: float) -> str:
+    return f"auto takes {short(seconds)} s" if np.isfinite(seconds) else "nor does auto"
 
 
 def _compared(first: pd.DataFrame, second: pd.DataFrame, unit: str) -> Comparison | None:

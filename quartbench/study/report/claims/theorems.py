@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import pandas as pd
 
-from quartbench.study.report.growth import growths
+from quartbench.study.report.growth import SCALING, growths
 from quartbench.study.report.rates import ROUNDING, rates
 from quartbench.study.report.words import signed
 
@@ -159,7 +159,7 @@ def _growth(runs: pd.DataFrame, groups: Iterable[str], measure: str) -> Finding 
     ]
     if not found:
         return None
-    lines = {f"{one.name} in {one.group.removeprefix('scaling-')}": one for one in found}
+    lines = {f"{one.name} in {SCALING[one.group][1].split()[-1]}": one for one in found}
     told = {name: one for name, one in lines.items() if one.fit.high - one.fit.low <= SHARP}
     words = tuple(f"{name}: exponent {one.fit}, theory {one.theory:g}" for name, one in lines.items())
     numbers = {name: one.fit.exponent for name, one in lines.items()}
@@ -174,7 +174,8 @@ def _growth(runs: pd.DataFrame, groups: Iterable[str], measure: str) -> Finding 
         if above > 0
         else (f"Fitted exponents are at least {-above:.2f} below the theory")
     )
-    text += f" over {len(told)} fits whose 95 % intervals are narrow enough to tell (of {len(lines)})."
+    fits = "fit whose 95 % interval is" if len(told) == 1 else "fits whose 95 % intervals are"
+    text += f" over {len(told)} {fits} narrow enough to tell (of {len(lines)})."
     return Finding(verdict, text, numbers, every, condition, words)
 
 

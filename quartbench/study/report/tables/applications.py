@@ -137,7 +137,8 @@ def metric_table(runs: pd.DataFrame) -> Table | None:
         return None
     note = (
         "Passes of the DC algorithm, its convex steps solved by the solver named, to the least F that both metrics "
-        "reached; medians over seeds. A ratio above 1: the second metric saves passes. I is the Euclidean norm."
+        "reached; medians over seeds, of ratios too. A ratio above 1: the second metric saves passes. I is the "
+        "Euclidean norm."
     )
     columns = ["instance", "DC with", "metrics", "passes in the first", "in the second", "ratio"]
     return Table("dc-metrics-table", "Convex steps in two metrics", note, columns, rows, frozenset({3, 4, 5}))

@@ -103,7 +103,7 @@ def winner_table(found: list[Winner], noise: float) -> Table:
                 number(one.passes),
             ]
         )
-    ties = f"A lead of less than {noise:.0%}, the noise floor, is a tie."
+    ties = f"A lead of less than {100 * noise:.0f} %, the noise floor, is a tie."
     note = "Median seconds over seeds to the tightest gap that two contenders reached, set-up included. " + (
         ties if noise else "Without repeats the noise is not known, and no lead is called a tie."
     )
