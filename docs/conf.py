@@ -21,6 +21,7 @@ extensions = [
     "generated",
     "links",
     "mathml",
+    "thumbnails",
 ]
 exclude_patterns = ["_ext", "examples"]
 suppress_warnings = ["ref.python"]  # two rooms have a History: a type in a docstring may mean either

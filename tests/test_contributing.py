@@ -7,10 +7,16 @@ TEXT = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8
 SOLVER, FORM, CONE, CLAIM = re.findall(r"```python\n(.*?)```", TEXT, flags=re.S)
 
 
+def _command(check):
+    """Return what ``python -c`` is given for a battery, with the folder of the recipes on the path."""
+    (command,) = re.findall(rf'python -c "(from quartbench.testing import {check};.*?)"', TEXT, flags=re.S)
+    joined = re.sub(r"\\\n\s*", "", command)
+    return f"import sys; sys.path.insert(0, sys.argv[1])\n{joined}"
+
+
 def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
     (tmp_path / "steepest.py").write_text(SOLVER, encoding="utf-8")
-    command = re.search(r'python -c "(from quartbench.testing.*?)"', TEXT).group(1)
-    report = run_python(f"import sys; sys.path.insert(0, sys.argv[1])\n{command}", tmp_path)
+    report = run_python(_command("check_solver"), tmp_path)
     assert "dense, free, uniform  " in report
     assert "steepest needs the whole space" in report
 
@@ -18,11 +24,8 @@ def test_the_solver_of_the_recipe_passes_the_battery(run_python, tmp_path):
 def test_the_form_and_the_cone_of_the_recipes_pass_the_batteries(run_python, tmp_path):
     (tmp_path / "smooth.py").write_text(FORM, encoding="utf-8")
     (tmp_path / "rising.py").write_text(CONE, encoding="utf-8")
-    (form,) = re.findall(r'python -c "(from quartbench.testing import check_form.*?)"', TEXT)
-    (cone,) = re.findall(r'python -c "(from quartbench.testing import check_cone.*?)"', TEXT, flags=re.S)
-    path = "import sys; sys.path.insert(0, sys.argv[1])\n"
-    assert "  file         arrays and back" in run_python(path + form, tmp_path).splitlines()
-    assert "  projections  in metrics: identity" in run_python(path + re.sub(r"\\\n\s*", "", cone), tmp_path)
+    assert "  file         arrays and back" in run_python(_command("check_form"), tmp_path).splitlines()
+    assert "  projections  in metrics: identity" in run_python(_command("check_cone"), tmp_path)
 
 
 def test_the_claim_of_the_recipe_decides(run_python):

@@ -18,6 +18,8 @@ SHARED = re.compile(r":(?:ivar|vartype) \w+(?:, \w+)+:")
 #: "coef_" would be a reference and lose its end, "F." an item of a list.
 ENDED = re.compile(r"^(:(?:ivar|vartype) \w+)_(?=:)")
 LETTER = re.compile(r"^(:ivar [^:]+: )(\w\.)$")
+#: The name of a parameter, where its description or its type begins.
+FIELD = re.compile(r":(?:param|type) (\S+?):")
 CITED = re.compile(r"\b(ERRATA|errata)((?:,? (?:and )?\d+)+)")
 
 
@@ -45,6 +47,33 @@ def together(_app, _what, _name, _object, _options, lines):
         lines[place] = LETTER.sub(r"\1\\\2", ENDED.sub(r"\1\\_", line))
 
 
+def joined(_app, _what, _name, _object, _options, lines):
+    """Put parameters of one description together again, as in "m, n : int", which napoleon takes apart."""
+    found = []
+    for line in lines:
+        field = FIELD.match(line)
+        names = [field.group(1)] if field else []
+        if found and found[-1][0] and (names == found[-1][0] or line.startswith(" ")):
+            found[-1][1].append(line)
+        else:
+            found.append((names, [line]))
+    kept = []
+    for names, said in found:
+        if names and kept and kept[-1][0] and _unnamed(said) == _unnamed(kept[-1][1]):
+            kept[-1][0].extend(names)
+        else:
+            kept.append((names, said))
+    lines[:] = [
+        line.replace(f" {names[0]}:", f" {','.join(names)}:", 1) if FIELD.match(line) else line
+        for names, said in kept
+        for line in said
+    ]
+
+
+def _unnamed(said):
+    return [FIELD.sub(lambda field: field.group().split()[0], line.strip(), count=1) for line in said]
+
+
 def spaced(_app, doctree):
     """Put back the spaces that ``together`` took, and call attributes so."""
     for comma in [node for node in doctree.findall(literal_strong) if node.astext() == ","]:
@@ -70,6 +99,7 @@ def setup(app):
     """See every docstring after napoleon has, and those of attributes before."""
     app.connect("autodoc-process-docstring", described, priority=100)
     app.connect("autodoc-process-docstring", together, priority=800)
+    app.connect("autodoc-process-docstring", joined, priority=850)
     app.connect("autodoc-process-docstring", readable, priority=900)
     app.connect("doctree-read", spaced)
     return {"parallel_read_safe": True}

@@ -39,6 +39,7 @@ for name, colour in COLOURS.items():
 panel.set_aspect("equal")
 panel.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.62, 0.85))
 panel.set_xlim(-1.1, 2.4)
+panel.set_title("Level set of √ρ, and ellipses of three metrics")
 plt.show()
 
 # %%
@@ -52,6 +53,7 @@ for name, colour in COLOURS.items():
     panel.semilogy(
         result.history.iteration + 1, result.history.gap, color=colour, label=name
     )
+panel.set_title("Certified gap of HomGD in three metrics")
 panel.set_xscale("log")
 panel.set_xlabel("iterations of HomGD")
 panel.set_ylabel("certified relative gap")

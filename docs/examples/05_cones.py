@@ -31,6 +31,7 @@ panel.axhline(0.0, color="gray", linewidth=0.8)
 panel.set_xticks(range(12))
 panel.set_xlabel("coordinate")
 panel.set_ylabel("its value in the minimiser")
+panel.set_title("Minimisers over three cones")
 panel.legend(frameon=False)
 plt.show()
 

@@ -31,5 +31,6 @@ for name, x in {"least squares": fit.start, "ℓ4": fit.x}.items():
 panel.axhline(0.0, color="gray", linewidth=0.8)
 panel.set_xlabel("t")
 panel.set_ylabel("fit − data")
+panel.set_title("Residuals of a polynomial fit")
 panel.legend(frameon=False)
 plt.show()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from docutils import nodes
 
 import quartbench
 import quartbench.testing
@@ -20,7 +21,7 @@ def extension(monkeypatch):
     """Return a function that imports an extension of the documentation."""
     monkeypatch.syspath_prepend(str(ROOT / "docs" / "_ext"))
     yield importlib.import_module
-    for name in ("docstrings", "generated", "links", "mathml"):
+    for name in ("docstrings", "generated", "links", "mathml", "thumbnails"):
         sys.modules.pop(name, None)
 
 
@@ -81,6 +82,24 @@ def test_docstrings_move_powers_and_indices_and_attributes_have_no_type_of_words
         assert lines == [shown]
 
 
+def test_parameters_of_one_description_stand_together(extension):
+    lines = [":param m: Terms and", "          variables.", ":type m: int"]
+    lines += [line.replace(" m:", " n:") for line in lines]
+    lines += [":param seed: Of both.", ":type seed: int", ":param a: One.", ":param b: Two.", "", "x"]
+    extension("docstrings").joined(None, None, None, None, None, lines)
+    assert lines == [
+        ":param m,n: Terms and",
+        "          variables.",
+        ":type m,n: int",
+        ":param seed: Of both.",
+        ":type seed: int",
+        ":param a: One.",
+        ":param b: Two.",
+        "",
+        "x",
+    ]
+
+
 def test_statements_are_typeset_and_conditions_read(extension):
     generated = extension("generated")
     shown = generated.typeset("λ_min ≤ δ^{−1/2}‖x‖²_F a_b")
@@ -107,7 +126,7 @@ def test_fences_of_formulas_are_no_higher_than_their_partners(extension):
 def test_code_is_no_wider_than_a_page(extension):
     generated = extension("generated")
     found = []
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in [*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]:
         fenced = False
         for line in path.read_text(encoding="utf-8").splitlines():
             fenced ^= line.startswith("```")
@@ -127,6 +146,16 @@ def test_code_is_no_wider_than_a_page(extension):
     ]
     for line in (command[:80], "  --option TEXT  " + "words " * 20):
         assert generated.folded(line) == [line]
+
+
+def test_thumbnails_are_named_after_their_pages(extension):
+    page = nodes.section()
+    for title in ("One &amp; two", "Three"):
+        page += nodes.image(uri=f"/gallery/images/thumb/sphx_glr_{len(page)}_thumb.png", alt="")
+        page += nodes.paragraph("", "a link")
+        page += nodes.raw("", f'<div class="sphx-glr-thumbnail-title">{title}</div></div>', format="html")
+    extension("thumbnails").named(None, page)
+    assert [image["alt"] for image in page.findall(nodes.image)] == ["Picture of “One & two”", "Picture of “Three”"]
 
 
 def test_broken_links_and_loads_are_found(extension, tmp_path):
