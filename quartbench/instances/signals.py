@@ -17,7 +17,7 @@ from .planted import plant
 
 
 def complex_gaussian(m: int, n: int, seed: int = 0) -> Problem:
-    """Rows of independent complex Gaussians with E|q|² = 1 an entry.
+    """Rows of independent complex Gaussians with E|q|² = 1 per entry.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from quartbench.instances.signals import diffraction_masks
 
 
 def gaussian_phase(n: int, m: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return m complex Gaussian rows with E|q|² = 1 an entry, the squared moduli, and the Gaussian signal behind."""
+    """Return m complex Gaussian rows with E|q|² = 1 per entry, the squared moduli, and the Gaussian signal behind."""
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((m, 2 * n)).view(np.complex128) * np.sqrt(0.5)
     truth = rng.standard_normal(2 * n).view(np.complex128) * np.sqrt(0.5)

@@ -32,7 +32,8 @@ class NoLips(Method):
 
     1. x⁺ = argmin {⟨∇F(x),u⟩ + D_h(u,x)/λ : u ∈ K} = θ·P_K(p), p = B⁻¹(∇h(x) − λ∇F(x)), where θ solves the cubic
        θ³‖P_K(p)‖² + σθ = 1.
-    2. λ doubles after each step, and is halved while D_F(x⁺,x) > D_h(x⁺,x)/λ, which images decide: one pass a trial.
+    2. λ doubles after each step, and is halved while D_F(x⁺,x) > D_h(x⁺,x)/λ, which images decide: one pass
+       per trial.
 
     Guarantee
     ---------

@@ -157,7 +157,7 @@ def _spectral(form: TermForm, d: np.ndarray, stages: list[Stage], seed: int, att
 
 
 def spectral_start(form: TermForm, d: np.ndarray, seed: int = 0) -> np.ndarray:
-    """Return the leading eigenvector of Σ T(dᵢ)Bᵢ relative to the diagonal of ΣBᵢ, flat; two passes a Lanczos step.
+    """Return the leading eigenvector of Σ T(dᵢ)Bᵢ relative to the diagonal of ΣBᵢ, flat; two passes per Lanczos step.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class Metric:
     Attributes
     ----------
     dim : int
-    diagonal : array of shape (dim,) or None
+    diagonal : array of shape (n,) or None
         The diagonal of B where B is diagonal; some cones need that.
     euclidean : bool
         Whether B = I, so that products and solves return what they are given.

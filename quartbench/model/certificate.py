@@ -75,7 +75,7 @@ class Certificate(NamedTuple):
 def certify(
     problem: Problem, x: Any, metric: Metric | None = None, rel_gap: float = 0.0, refine: int = 8
 ) -> Certificate:
-    """Certify a point: f there, a lower bound on f*, and their relative distance, true in exact arithmetic.
+    """Certify the best point of a ray: f there, a lower bound on f*, and their gap, true in exact arithmetic.
 
     Parameters
     ----------

@@ -162,7 +162,7 @@ class Problem:
     def normalised(self) -> Normalised:
         """Return the same problem with entries of order one, so that rows and c of 1e±60 are harmless.
 
-        With A = aA' and c = bc', f(x) = (b⁴/a⁴)^{1/3} f'(x') for x = (b/a⁴)^{1/3} x'.
+        With A = aA′ and c = bc′, f(x) = (b⁴/a⁴)^{1/3} f′(x′) for x = (b/a⁴)^{1/3} x′.
         """
         form = self.form.moderate()
         a, b = self.form.scale / form.scale, float(np.abs(self.c).max())

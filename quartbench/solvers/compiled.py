@@ -153,8 +153,8 @@ def solve_batch(
     rel_gap : float
         The certified relative gap to reach.
     max_iter : int
-        The most iterations of each; a problem that needs more, or is beyond this method, is solved by
-        ``quartbench.solve``.
+        The most iterations of each, 100 unless given; a problem that needs more, or is beyond this method, is solved
+        by ``quartbench.solve``.
 
     Examples
     --------

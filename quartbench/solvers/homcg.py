@@ -41,7 +41,7 @@ class HomCG(Solver):
     Guarantee
     ---------
     ρ never rises; on a quadratic these are the conjugate gradients of Hestenes and Stiefel, so near the solution the
-    gap falls by ((√κ'−1)/(√κ'+1))² an iteration, κ' the condition number of B⁻¹ρ''(x*).
+    gap falls by a factor of ((√κ′−1)/(√κ′+1))² per iteration, κ′ the condition number of B⁻¹ρ''(x*).
 
     Reference
     ---------

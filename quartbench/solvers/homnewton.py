@@ -26,7 +26,8 @@ class HomNewton(Solver):
     Guarantee
     ---------
     ρ never rises; quadratic convergence where ρ''(x*) is definite. Where it is not (‖Uᵢᵀx*‖ = 0 for terms that alone
-    see a direction), Newton's step there is x⁺ = (2/3)x, and the gap falls by (2/3)⁴ ≈ 0.2 an iteration.
+    see a direction), Newton's step there is x⁺ = (2/3)x, and the gap falls by a factor of (2/3)⁴ ≈ 0.2
+    per iteration.
 
     Reference
     ---------

@@ -33,7 +33,7 @@ def plot(
     labels : sequence of str, optional
         One for each; the solver and its metric where not given.
     against : sequence of {"passes", "seconds", "iteration"}
-        A panel for each.
+        A panel for each: passes and seconds unless given.
 
     Examples
     --------

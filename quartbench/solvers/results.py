@@ -153,8 +153,9 @@ class Result(OptimizeResult):
     x : array
         The best point found, in the shape of the problem's form.
     fun : float
-        f(x), computed afresh. Where the status is unbounded, x shows a direction in which f falls without end, and this
-        is −∞, or where that is so to rounding alone, what f is proved to fall to.
+        f(x), computed afresh, and rounded up where it is certified. Where the status is unbounded, x shows a direction
+        in which f falls without end, and this is −∞, or where that is so to rounding alone, what f is proved to fall
+        to.
     gap, lower_bound : float
         The certified relative gap (f(x) − lower_bound)/|f(x)| ≥ (f(x) − f*)/|f*|; infinite without a certificate.
     proved : bool
