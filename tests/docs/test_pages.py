@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from docutils import nodes
 
 import quartbench
 import quartbench.testing
@@ -149,12 +148,14 @@ def test_code_is_no_wider_than_a_page(extension):
 
 
 def test_thumbnails_are_named_after_their_pages(extension):
+    thumbnails = extension("thumbnails")
+    nodes = thumbnails.nodes
     page = nodes.section()
     for title in ("One &amp; two", "Three"):
         page += nodes.image(uri=f"/gallery/images/thumb/sphx_glr_{len(page)}_thumb.png", alt="")
         page += nodes.paragraph("", "a link")
         page += nodes.raw("", f'<div class="sphx-glr-thumbnail-title">{title}</div></div>', format="html")
-    extension("thumbnails").named(None, page)
+    thumbnails.named(None, page)
     assert [image["alt"] for image in page.findall(nodes.image)] == ["Picture of “One & two”", "Picture of “Three”"]
 
 
