@@ -36,7 +36,13 @@ ANSWER = 30.0
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Give a client of a scheduler at ``tcp://…`` or ``tls://…``; certificates come from Dask's configuration."""
+    """Give a client of a scheduler at ``tcp://…`` or ``tls://…``; certificates come from Dask's configuration.
+
+    Examples
+    --------
+    >>> with qb.distributed.connected("tcp://10.0.0.1:8786") as client:  # doctest: +SKIP
+    ...     result = qb.solve(qb.Problem(qb.DaskForm("blocks/", client), c))
+    """
     try:
         from distributed import Client
     except ImportError:

@@ -37,6 +37,12 @@ class Rates:
         Bytes per second at which a worker reads its rows.
     flops : float
         Floating-point operations per second of a worker where matrices are multiplied.
+
+    Examples
+    --------
+    >>> units = {"task": 1e-3, "bandwidth": 1e8, "memory": 1e10, "flops": 1e11}
+    >>> slow = qb.distributed.Rates(latency=0.05, **units)
+    >>> form = qb.DaskForm("blocks/", client, rates=slow)  # doctest: +SKIP
     """
 
     latency: float

@@ -176,6 +176,14 @@ class SPAG(_Sampled):
         Whether there is momentum.
     seed : int
         Of the sample.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=5000, n=20, sigma_min=0.02, seed=0)
+    >>> spag = qb.solve(problem, qb.distributed.SPAG(0.05))
+    >>> gradients = qb.solve(problem, "accel-homgd", "identity")
+    >>> spag.status, spag.passes < gradients.passes
+    ('converged', True)
     """
 
     def __init__(
@@ -230,6 +238,13 @@ class BregmanStochastic(_Sampled):
         The steps between two full gradients.
     batch : float
         The share of the terms in a batch, at least as many rows as there are unknowns.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=5000, n=20, sigma_min=0.02, seed=0)
+    >>> method = qb.distributed.BregmanStochastic(0.05)
+    >>> qb.solve(problem, method, max_iter=50).gap < 0.1
+    True
     """
 
     def __init__(

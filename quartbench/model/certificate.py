@@ -64,6 +64,13 @@ class Certificate(NamedTuple):
 
     In exact arithmetic where ``proved``; where a form gives products without bounds, or is too large to factor, or a
     cone is not ``rigorous``, up to rounding as they are trusted to round.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(np.eye(2), [4.0, 4.0])  # f* = −6
+    >>> found = qb.certify(problem, [1.0, 1.0])
+    >>> found.lower_bound <= -6.0 <= found.value, found.gap < 1e-14, found.proved
+    (True, True, True)
     """
 
     value: float

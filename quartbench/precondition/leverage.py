@@ -33,6 +33,12 @@ class Resistances:
     error : float
         Relative: a bound on rounding for the exact ones, tightness for conjugate gradients (they are upper bounds),
         one standard deviation for a sketch.
+
+    Examples
+    --------
+    >>> form = qb.GraphForm(3, 2, [(0, 1), (1, 2), (0, 2)])
+    >>> qb.effective_resistance(form).values.round(12)
+    array([0.66666667, 0.66666667, 0.66666667])
     """
 
     values: np.ndarray

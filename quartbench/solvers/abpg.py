@@ -45,6 +45,12 @@ class ABPG(Solver):
     ----------
     kernel : {"quartic", "quartic+quadratic"}
         The kernel h.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
+    >>> qb.solve(problem, qb.solvers.ABPG(), "uniform", rel_gap=1e-6).status
+    'converged'
     """
 
     def __init__(self, kernel: str = "quartic") -> None:
@@ -85,6 +91,12 @@ class AGD(Solver):
         A line search, or 1/L.
     radius : float
         By how much the ball is larger than the one above, for "fixed": what not knowing the level set costs.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
+    >>> qb.solve(problem, qb.solvers.AGD(), "uniform", rel_gap=1e-6).status
+    'converged'
     """
 
     def __init__(self, step: str = "armijo", radius: float = 1.0) -> None:

@@ -99,6 +99,12 @@ class Auto(Solver):
     Reference
     ---------
     This project's; the costs in passes are measured by its benchmarks.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=5000, n=100, sigma_min=0.02, seed=0)
+    >>> print(qb.solve(problem, "auto").message)
+    the certified relative gap ... is at most 1.00e-06; homnewton-cg preconditioned ...
     """
 
     costly = True

@@ -44,6 +44,13 @@ class Bregman(Solver):
         The search for L, or 12β² with the metric's β.
     growth : float
         The factor by which the step 1/L grows after one that was shorter than it had to be.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
+    >>> kernels = "quartic", "quartic+quadratic"
+    >>> [qb.solve(problem, qb.solvers.Bregman(h), "uniform").status for h in kernels]
+    ['converged', 'converged']
     """
 
     def __init__(self, kernel: str = "quartic", step: str = "adaptive", growth: float = 1.05) -> None:

@@ -125,6 +125,13 @@ class Batch(NamedTuple):
     nit : array of int
     success : array of bool
         Whether the gap asked for was reached.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> found = qb.solve_batch(rng.standard_normal((10, 30, 4)), rng.standard_normal((10, 4)))
+    >>> found.x.shape, bool((found.lower_bound <= found.fun).all())
+    ((10, 4), True)
     """
 
     x: np.ndarray

@@ -44,6 +44,14 @@ class Iterate(NamedTuple):
     dual : callable, optional
         Gives a dual point that the method has paid for, λ, and r = c − Mᵀλ, or None for r where it is not known. Nobody
         relies on either: a certificate is proved from λ alone.
+
+    Examples
+    --------
+    >>> problem = qb.Problem(np.eye(2), [4.0, 4.0])
+    >>> metric, start = qb.metric(problem.form, "uniform"), np.array([0.125, 0.125])
+    >>> first = next(qb.solvers.HomGD().iterates(problem, metric, start))
+    >>> first.point, round(first.value, 9)  # f at the best point of the ray, (1, 1)
+    (array([0.125, 0.125]), -6.0)
     """
 
     point: np.ndarray

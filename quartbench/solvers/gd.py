@@ -41,6 +41,14 @@ class GD(Solver):
         The factor by which a step that was shorter than it had to be grows.
     radius : float
         By how much the ball is larger than the one above, for "fixed": what not knowing the level set costs.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.2, seed=0)
+    >>> near = qb.solve(problem, qb.solvers.GD(step="fixed"), "uniform", max_iter=200)
+    >>> far = qb.solve(problem, qb.solvers.GD("fixed", radius=4.0), "uniform", max_iter=200)
+    >>> near.fun < far.fun  # a larger ball has shorter steps
+    True
     """
 
     version = 2

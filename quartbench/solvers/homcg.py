@@ -47,6 +47,13 @@ class HomCG(Solver):
     ---------
     Polak & Ribière 1969; Nocedal & Wright, *Numerical Optimization*, §5.2; the search on the homogenised problem is
     this project's.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
+    >>> result = qb.solve(problem, qb.solvers.HomCG(), "identity", rel_gap=1e-10)
+    >>> result.status, result.passes <= 2 * result.nit + 4
+    ('converged', True)
     """
 
     def prepare(self, problem, metric):

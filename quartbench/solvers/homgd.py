@@ -37,6 +37,14 @@ class HomGD(Solver):
         A line search, or t = 1/(6β) with the metric's β.
     growth : float
         The factor by which a step that was shorter than it had to be grows.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.1, seed=0)
+    >>> armijo = qb.solve(problem, qb.solvers.HomGD(), "uniform", rel_gap=1e-8)
+    >>> fixed = qb.solve(problem, qb.solvers.HomGD(step="fixed"), "uniform", rel_gap=1e-8)
+    >>> armijo.status, fixed.status, armijo.nit < fixed.nit
+    ('converged', 'converged', True)
     """
 
     def __init__(self, step: str = "armijo", growth: float = 1.03) -> None:

@@ -32,6 +32,13 @@ class HomNewton(Solver):
     Reference
     ---------
     Newton's method with a plane search is this project's; the metric serves the start only.
+
+    Examples
+    --------
+    >>> problem = qb.instances.spectrum(m=200, n=20, sigma_min=0.02, seed=0)
+    >>> result = qb.solve(problem, qb.solvers.HomNewton(), rel_gap=1e-10)
+    >>> result.status, result.nit <= 8
+    ('converged', True)
     """
 
     costly = True

@@ -63,6 +63,12 @@ class HomNewtonCG(Solver):
         The largest share of the residual that a direction may leave.
     products : int
         The most products a direction may take.
+
+    Examples
+    --------
+    >>> graph = qb.instances.geometric(points=200, dim=2, seed=0)
+    >>> qb.solve(graph, qb.solvers.HomNewtonCG(), "uniform", rel_gap=1e-10).status
+    'converged'
     """
 
     costly = True
