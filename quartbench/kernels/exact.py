@@ -431,24 +431,6 @@ def residual_edges(heads, tails, c, w, w_low):
     return _less(c.reshape(-1), sums[0], sums[1], sums[2], most)
 
 
-@strict_parallel_kernel
-def residual_edges_parallel(heads, indptr, incident, c, w, w_low, bounds):
-    """Return what ``residual_edges`` does; each vertex gathers its own, one share of the vertices a thread."""
-    d = c.shape[1]
-    hi, lo, error = np.empty(c.size), np.empty(c.size), np.empty(c.size)
-    for p in prange(bounds.size - 1):
-        for i in range(bounds[p], bounds[p + 1]):
-            for k in range(d):
-                s, low, size = c[i, k], 0.0, abs(c[i, k])
-                for a in range(indptr[i], indptr[i + 1]):
-                    e = incident[a]
-                    sign = -1.0 if heads[e] == i else 1.0
-                    s, low = _add_pair(s, low, sign * w[e * d + k], sign * w_low[e * d + k])
-                    size += abs(w[e * d + k])
-                _finish(s, low, size, indptr[i + 1] - indptr[i] + 1, hi, lo, error, i * d + k)
-    return hi, lo, error
-
-
 # First stage: plain sums, and the sums of absolute products that bound their rounding, in one read of the rows --------
 
 

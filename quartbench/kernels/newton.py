@@ -223,7 +223,7 @@ def _solve_free(matrices, vectors, free, places):
 
 @ordered_kernel
 def _bounded_direction(matrices, vectors, free, wrong):
-    """Write the e that minimises ½⟨e,He⟩ − ⟨r,e⟩ over y + e ≥ 0, by block principal pivoting (solvers/homnewton.py)."""
+    """Write the e that minimises ½⟨e,He⟩ − ⟨r,e⟩ over y + e ≥ 0, by block principal pivoting (linalg/quadratic.py)."""
     n = vectors.shape[1]
     fewest, tries = n + 1, PIVOTS
     for j in range(n):

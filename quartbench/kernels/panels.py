@@ -23,7 +23,7 @@ from .jit import dividing_kernel, ordered_kernel
 #: are an odd number of its lines, so that columns do not fall on the same ones. With 120 a Hessian takes 13 % longer.
 PANEL = 248
 
-#: √12 and √3 − 1: the roots of 12s² and of I + 2ŝŝᵀ (precondition/hessian.py).
+#: √12 and √3 − 1: the roots of 12s² and of I + 2ŝŝᵀ (forms/blocks.py).
 ROOT_12, ROOT = math.sqrt(12.0), math.sqrt(3.0) - 1.0
 
 #: A pivot below this share of its diagonal entry is rounding, and is raised to ten times that.

@@ -215,8 +215,6 @@ def _exact() -> Iterator[Task]:
     yield _task(exact.image_edges, heads, tails, vertices)
     yield _task(exact.image_edges_parallel, heads, tails, vertices, shares(2, 2))
     yield _task(exact.residual_edges, heads, tails, vertices, flow, flow)
-    lists = np.array([0, 1, 3, 4]), np.array([0, 0, 1, 1])
-    yield _task(exact.residual_edges_parallel, heads, *lists, vertices, flow, flow, shares(3, 2))
     yield _task(exact.subtree_sums, np.arange(3), np.array([0, 0, 1]), vertices)
     yield _task(exact.dot, x, x)
     yield _task(exact.total, x)

@@ -146,12 +146,6 @@ def test_edges_are_exact_and_their_residuals_within_bounds(seed, points, d, scal
     c, (w, low) = numbers(rng, points, d, scale=scale), pair(rng, numbers(rng, len(edges) * d, scale=scale))
     truths = residual_truth(rows, c.reshape(-1), w, low)
     check(exact.residual_edges(heads, tails, c, w, low), *truths, points)
-    ends = np.concatenate([heads, tails])
-    order = np.argsort(ends, kind="stable")
-    indptr = np.searchsorted(ends[order], np.arange(points + 1))
-    incident = np.tile(np.arange(len(edges)), 2)[order]
-    found = exact.residual_edges_parallel(heads, indptr, incident, c, w, low, shares(points, parts))
-    check(found, *truths, points)
 
 
 @given(SEEDS, st.integers(1, 700), st.integers(1, 6), SCALES, st.booleans(), st.integers(1, 3))
