@@ -23,7 +23,7 @@ from quartbench.model import Problem
 from quartbench.solvers import History, Result, solve
 from quartbench.solvers.contract import HOMOGENISED
 
-from .least_squares import Dependent, Fit, independent, least_squares
+from .least_squares import DependentError, Fit, independent, least_squares
 
 #: Residuals up to so many times what rounding may leave of coefficients that are numbers are those of an exact fit.
 EXACT = 8.0
@@ -142,7 +142,7 @@ def l4_regression(
     rows, aims = data.A, data.b
     try:
         result = _minimised(data, least_squares(rows, aims, data.top), *limits)
-    except Dependent:
+    except DependentError:
         span = independent(rows)
         part = _Data(given[:, span.columns], goals, rank, data.roots)
         fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)

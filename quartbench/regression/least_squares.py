@@ -23,7 +23,7 @@ SPARSE_EXPLAINED = 1e-6
 ROUGH = 1e-3
 
 
-class Dependent(ProblemError):  # noqa: N818
+class DependentError(ProblemError):
     """The columns of A are dependent to rounding."""
 
 
@@ -82,7 +82,7 @@ def least_squares(A: Any, b: np.ndarray, top: float) -> Fit:
 def _normal(A: np.ndarray, size: float) -> Cholesky:
     """Return AᵀA factored: in single precision, in double, or by a QR factorisation, as nearly as columns depend."""
     if A.shape[0] < A.shape[1]:
-        raise Dependent(f"A must have as many rows as columns, found shape {A.shape}")
+        raise DependentError(f"A must have as many rows as columns, found shape {A.shape}")
     weights = np.full(len(A), 1.0 / size)
     made = Cholesky.in_single(gram_of_rows(A, weights, single=True))
     try:
@@ -94,5 +94,5 @@ def _normal(A: np.ndarray, size: float) -> Cholesky:
         try:
             made = Cholesky.from_rows(lambda: [A / size], A.shape[1], A.dtype)
         except ProblemError as error:
-            raise Dependent(str(error)) from None
+            raise DependentError(str(error)) from None
     return Cholesky.from_factor(made.lower, size * made.scale, factor=made.factor, rounding=made.rounding)

@@ -30,7 +30,7 @@ class Goal(NamedTuple):
     time_limit: float | None = None
 
 
-class Ended(Exception):  # noqa: N818
+class EndedError(Exception):
     """A peer has reached its goal, or taken all it may; ``status`` says which."""
 
     def __init__(self, status: str) -> None:
@@ -39,7 +39,7 @@ class Ended(Exception):  # noqa: N818
 
 
 class Watch:
-    """The clock of a fit and the norms along it; :meth:`see` raises :class:`Ended` where it ends."""
+    """The clock of a fit and the norms along it; :meth:`see` raises :class:`EndedError` where it ends."""
 
     def __init__(self, goal: Goal) -> None:
         self.goal, self.started = goal, perf_counter()
@@ -55,11 +55,11 @@ class Watch:
         self.seconds.append(now)
         self.norms.append(float(norm))
         if norm <= self.goal.norm:
-            raise Ended("converged")
+            raise EndedError("converged")
         if self.goal.time_limit is not None and now > self.goal.time_limit:
-            raise Ended("time_limit")
+            raise EndedError("time_limit")
         if len(self.norms) > self.goal.max_iter:
-            raise Ended("max_iter")
+            raise EndedError("max_iter")
 
 
 class Fitted(NamedTuple):
@@ -107,7 +107,7 @@ class Peer(Method):
         try:
             self.run(A, b, watch)
             status = "stalled"
-        except Ended as end:
+        except EndedError as end:
             status = end.status
         x = np.zeros(A.shape[1]) if watch.x is None else watch.x
         return Fitted(x, status, watch.seconds, watch.norms)

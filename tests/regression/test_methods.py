@@ -8,7 +8,7 @@ import pytest
 from quartbench.errors import ProblemError
 from quartbench.regression import l4_regression, methods
 from quartbench.regression.data import REGRESSIONS, regression_gaussian
-from quartbench.regression.methods import Ended, Goal, Irls, Lbfgs, Ours, Watch, least_norm
+from quartbench.regression.methods import EndedError, Goal, Irls, Lbfgs, Ours, Watch, least_norm
 
 SETTINGS = [("irls", "lstsq"), ("irls", "normal"), ("scipy-lbfgs", "lstsq"), ("scipy-lbfgs", "normal")]
 
@@ -60,7 +60,7 @@ def test_what_a_peer_may_take_ends_it():
     watch = Watch(Goal(1e-8, 1.0))
     watch.see(np.array([2.0]), 2.0)
     watch.see(np.array([3.0]), 3.0)
-    with pytest.raises(Ended, match="converged"):
+    with pytest.raises(EndedError, match="converged"):
         watch.see(np.array([1.0]), 1.0)
     assert (watch.x, watch.norms) == ([1.0], [2.0, 3.0, 1.0])
 

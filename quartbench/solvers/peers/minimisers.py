@@ -23,7 +23,7 @@ from quartbench.solvers.contract import Iterate, Solver
 from quartbench.solvers.registry import register
 
 from .handover import handed_over
-from .objective import LostError, Objective
+from .objective import BreakdownError, Objective
 
 #: More iterations and evaluations than any run takes: limits are the driver's.
 ENDLESS = 10**9
@@ -87,15 +87,13 @@ class Minimiser(Solver):
             threads.take()
 
         threads = _OwnThreads(self.small_algebra)
-        with (
-            threads,
-            np.errstate(over="ignore", invalid="ignore"),
-        ):  # a model that breaks down is a LostError, or theirs
+        # A model that breaks down is a BreakdownError, or theirs.
+        with threads, np.errstate(over="ignore", invalid="ignore"):
             for _ in range(STAGES):
                 value = math.inf
                 while (reached := objective.value(z)) < value:
                     value = reached
-                    with suppress(LostError):
+                    with suppress(BreakdownError):
                         minimize(
                             objective.value,
                             z,

@@ -17,7 +17,7 @@ from quartbench.solvers.contract import Iterate
 SLIP = 1e-12
 
 
-class LostError(ArithmeticError):
+class BreakdownError(ArithmeticError):
     """A method asked for f̃ at a point that is not a number: its model broke down."""
 
 
@@ -75,7 +75,7 @@ class Objective:
         self._look(z)
         value = self.plain.value(self._image, self._squares) / self.unit - float(self.c.dot(z))
         if math.isnan(value):
-            raise LostError
+            raise BreakdownError
         return value
 
     def gradient(self, z: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from quartbench.forms import Form, StackedForm
 from quartbench.model import Problem
 from quartbench.precondition import metric
 from quartbench.solvers import starting_point
-from quartbench.solvers.peers.objective import LostError, Objective
+from quartbench.solvers.peers.objective import BreakdownError, Objective
 
 CASES = testing.problems(seed=5) | {
     "sparse, rank 2": instances.planted(StackedForm(instances.sparse(60, 8, 0.4, seed=5).form.rows, rank=2), seed=5)
@@ -131,7 +131,7 @@ def test_single_precision_rows_are_read_in_double():
 
 def test_a_point_that_is_no_number_is_refused():
     _, objective = objective_of(CASES["dense, free"])
-    with pytest.raises(LostError):
+    with pytest.raises(BreakdownError):
         objective.value(np.full(8, np.nan))
 
 
