@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 from importlib.util import find_spec
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,17 @@ def whole_number(value: Any, name: str, least: int = 1, most: int | None = None,
         wanted = f"at least {least}" if number < least else f"at most {most}"
         raise ProblemError(f"{name} must be {wanted}{f' ({why})' if why else ''}, found {value}")
     return number
+
+
+def number(value: Any, name: str, low: float, high: float = np.inf, why: str = "", open_low: bool = False) -> float:
+    """Return ``value`` as a finite float in [low, high], or in (low, high] where ``open_low``; ``why`` says why."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise ProblemError(f"{name} must be a real number, found {value!r}")
+    value = float(value)
+    if not np.isfinite(value) or not low <= value <= high or (open_low and value == low):
+        interval = f"{'(' if open_low else '['}{low:.12g}, {high:.12g}{')' if high == np.inf else ']'}"
+        raise ProblemError(f"{name} must lie in {interval}{f' ({why})' if why else ''}, found {value!r}")
+    return value
 
 
 def any_array(value: object, name: str) -> np.ndarray:

@@ -34,6 +34,7 @@ from .planted import planted
 from .saved import saved
 from .signals import coded_diffraction, complex_gaussian, diffraction_masks
 
+#: The generators by name, each called with plain numbers and words (``planted`` takes a form, so it is not here).
 INSTANCES: dict[str, Callable[..., Problem]] = {
     function.__name__: function
     for function in (
@@ -55,7 +56,6 @@ INSTANCES: dict[str, Callable[..., Problem]] = {
         planted_partition,
     )
 }
-"""The generators by name, each called with plain numbers and words (``planted`` takes a form, so it is not here)."""
 
 
 #: What can be made by name: the generators, and problems that were saved.

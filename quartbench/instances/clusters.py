@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from quartbench.cones import Orthant
-from quartbench.errors import ProblemError, whole_number
+from quartbench.errors import ProblemError, number, whole_number
 from quartbench.forms import GramForm
 from quartbench.model import Problem
 
-from .arguments import PLANT_STREAM, generator, number, origin
+from .arguments import PLANT_STREAM, generator, origin
 
 
 class Similarity(NamedTuple):
@@ -70,7 +70,7 @@ def partition_similarity(n: int, clusters: int, p_in: float, p_out: float, seed:
     """
     n = whole_number(n, "n", 2)
     clusters = whole_number(clusters, "clusters", 1, n, why="no cluster is empty")
-    p_in, p_out = number("p_in", p_in, 0.0, 1.0), number("p_out", p_out, 0.0, 1.0)
+    p_in, p_out = number(p_in, "p_in", 0.0, 1.0), number(p_out, "p_out", 0.0, 1.0)
     if p_out > p_in:
         raise ProblemError(f"p_out must be at most p_in = {p_in:.6g}, found {p_out:.6g}")
     rng = generator(seed)

@@ -11,18 +11,27 @@ import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 
-from quartbench.errors import ProblemError, unknown_name, whole_number
+from quartbench.errors import ProblemError, number, unknown_name, whole_number
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
 
-from .arguments import generator, number, origin
+from .arguments import generator, origin
 from .matrices import cholesky_basis, haar, impose, unit
 
-TOLERANCE = 1e-12  # on every leverage score of the generic rows: far inside the promised 1e-10
-SWEEPS = 100  # the hardest of 1500 small shapes took 14
-NEWTON_FROM = 8  # sweeps after which the fixed point is slow: its linearisation may have eigenvalues near ±1
-LONGEST_STEP = 12.0  # of ln(scale²) in a sweep: keeps the Gram matrix of the rescaled basis fit for Cholesky
-NEAREST_TO_ONE = 1e-14  # leverage 1 needs an infinite scale: the generic rows stop this far from it
+#: How far every leverage score of the generic rows may be off: far inside the promised 1e-10.
+TOLERANCE = 1e-12
+
+#: Sweeps at most; the hardest of 1500 small shapes took 14.
+SWEEPS = 100
+
+#: Sweeps after which the fixed point is slow: its linearisation may have eigenvalues near ±1.
+NEWTON_FROM = 8
+
+#: The longest step of ln(scale²) in a sweep: it keeps the Gram matrix of the rescaled basis fit for Cholesky.
+LONGEST_STEP = 12.0
+
+#: Leverage 1 needs an infinite scale: the generic rows stop this far from it.
+NEAREST_TO_ONE = 1e-14
 
 
 def coherent(
@@ -58,7 +67,7 @@ def coherent(
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
     scores = coherent_scores(m, n, gamma, peaks)
-    cond = number("cond", cond, 1.0, 1e8)
+    cond = number(cond, "cond", 1.0, 1e8)
     if not isinstance(kind, str) or kind not in KINDS:
         raise unknown_name("kind", kind, KINDS)
     rng = generator(seed)
@@ -77,7 +86,7 @@ def coherent_scores(m: int, n: int, gamma: float, peaks: int = 1) -> np.ndarray:
     >>> scores.round(12)
     array([0.3, 0.3, 0.3, 0.3, 0.8])
     """
-    gamma = number("gamma", gamma, 0.0, np.inf)
+    gamma = number(gamma, "gamma", 0.0, np.inf)
     if not n / m * (1.0 - 1e-12) <= gamma <= 1.0:  # n/m may come with a rounding error
         raise ProblemError(f"gamma must lie in [n/m, 1] = [{n / m:.12g}, 1], found {gamma!r}")
     peaks = whole_number(peaks, "peaks", 1, m)

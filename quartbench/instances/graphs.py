@@ -24,8 +24,8 @@ from .planted import plant, plant_at
 if TYPE_CHECKING:
     from scipy.spatial import cKDTree
 
+#: Rounds of switches before a regular graph is drawn afresh; a sparse one needs two or three.
 REPAIRS = 200
-"""Rounds of switches before a regular graph is drawn afresh; a sparse one needs two or three."""
 
 
 def geometric(points: int, dim: int = 3, degree: int = 10, seed: int = 0) -> Problem:

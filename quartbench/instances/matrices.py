@@ -10,15 +10,15 @@ from scipy import sparse as sp
 from scipy.linalg import solve_triangular
 
 from quartbench.cones import Free, Orthant
-from quartbench.errors import ProblemError, whole_number
+from quartbench.errors import ProblemError, number, whole_number
 from quartbench.forms import StackedForm
 from quartbench.model import Problem
 
-from .arguments import PLANT_STREAM, generator, number, origin
+from .arguments import PLANT_STREAM, generator, origin
 from .planted import plant, plant_at
 
+#: Entries up to which Householder QR is cheap; beyond, Cholesky QR was 5 to 7 times faster (20000×1000, 50000×500).
 SMALL = 10**6
-"""Entries up to which Householder QR is cheap; beyond, Cholesky QR was 5 to 7 times faster (20000×1000, 50000×500)."""
 
 
 def spectrum(m: int, n: int, sigma_min: float, seed: int = 0) -> Problem:
@@ -43,7 +43,7 @@ def spectrum(m: int, n: int, sigma_min: float, seed: int = 0) -> Problem:
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
-    sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
+    sigma_min = number(sigma_min, "sigma_min", 0.0, 1.0, open_low=True)
     rng = generator(seed)
     rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
     record = origin("spectrum", m=m, n=n, sigma_min=sigma_min, seed=int(seed))
@@ -71,7 +71,7 @@ def blocks(m: int, n: int, rank: int, sigma_min: float = 0.1, seed: int = 0) -> 
     m, n, rank = whole_number(m, "m", 1), whole_number(n, "n", 1), whole_number(rank, "rank", 1)
     if m * rank < n:
         raise ProblemError(f"m·rank must be at least n = {n}, or ρ is not positive definite; found {m}·{rank}")
-    sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
+    sigma_min = number(sigma_min, "sigma_min", 0.0, 1.0, open_low=True)
     rng = generator(seed)
     rows = spectral_rows(m * rank, rng.uniform(sigma_min, 1.0, n), rng)
     record = origin("blocks", m=m, n=n, rank=rank, sigma_min=sigma_min, seed=int(seed))
@@ -101,7 +101,7 @@ def heavy_tailed(m: int, n: int, df: float = 2.0, seed: int = 0) -> Problem:
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
-    df = number("df", df, 0.5, 1e9)
+    df = number(df, "df", 0.5, 1e9)
     rng = generator(seed)
     rows = rng.standard_normal((m, n))
     rows *= np.sqrt(df / rng.chisquare(df, m))[:, None]
@@ -135,7 +135,7 @@ def scaled(m: int, n: int, decades: float = 2.0, few: int = 0, seed: int = 0) ->
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
-    decades, few = number("decades", decades, 0.0, 12.0), whole_number(few, "few", 0)
+    decades, few = number(decades, "decades", 0.0, 12.0), whole_number(few, "few", 0)
     rng = generator(seed)
     rows = rng.standard_normal((m, n)) * np.logspace(0.0, -decades, n)
     if few:
@@ -170,7 +170,7 @@ def sparse(m: int, n: int, density: float, seed: int = 0) -> Problem:
     """
     n = whole_number(n, "n", 1)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
-    density = number("density", density, 1.0 / n, 1.0, why="1/n is one entry per row")
+    density = number(density, "density", 1.0 / n, 1.0, why="1/n is one entry per row")
     rng = generator(seed)
     cover = np.arange(m) * n + rng.permutation(n)[np.arange(m) % n]
     others = bernoulli_positions(m * n, (density * n - 1.0) / (n - 1.0) if n > 1 else 0.0, rng)
@@ -211,13 +211,13 @@ def orthant(
     """
     n = whole_number(n, "n", 2)
     m = whole_number(m, "m", n, why="m ≥ n, or ρ is not positive definite")
-    sigma_min = number("sigma_min", sigma_min, 0.0, 1.0, open_low=True)
-    active = number("active", active, 0.0, 1.0, open_low=True)
+    sigma_min = number(sigma_min, "sigma_min", 0.0, 1.0, open_low=True)
+    active = number(active, "active", 0.0, 1.0, open_low=True)
     rng = generator(seed)
     if df is None:
         rows = spectral_rows(m, rng.uniform(sigma_min, 1.0, n), rng)
     else:
-        df = number("df", df, 0.5, 1e9)
+        df = number(df, "df", 0.5, 1e9)
         rows = rng.standard_t(df, (m, n))
     record = origin("orthant", m=m, n=n, sigma_min=sigma_min, active=active, df=df, seed=int(seed))
     return plant(StackedForm(rows), Orthant(), generator(seed, PLANT_STREAM), record, active=active)

@@ -254,6 +254,7 @@ def _clusters(matrix: Any, rank: int, labels: np.ndarray, seed: int) -> Recovery
     return Recovery(problem, start, seconds, 0, 0.0, call, error, exact=False)
 
 
+#: The recoveries by name, each called with plain numbers and words; the first word is that of the application.
 RECOVERIES: dict[str, Callable[..., Recovery]] = {
     function.__name__: function
     for function in (
@@ -267,7 +268,6 @@ RECOVERIES: dict[str, Callable[..., Recovery]] = {
         clusters_partition,
     )
 }
-"""The recoveries by name, each called with plain numbers and words; the first word is that of the application."""
 
 
 def application(name: str) -> str:
