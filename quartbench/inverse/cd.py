@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from quartbench.errors import whole_number
 from quartbench.kernels import coordinates
 
 from .contract import Iterate, Method, register
@@ -63,7 +64,7 @@ class CD(Method):
     """
 
     def __init__(self, sweeps: int = 1) -> None:
-        self.sweeps = sweeps
+        self.sweeps = whole_number(sweeps, "sweeps")
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quartbench import solvers
+from quartbench.errors import number
 
 from .contract import Iterate, Method, register
 
@@ -60,7 +61,7 @@ class DC(Method):
     version = 2
 
     def __init__(self, accuracy: float = 0.1, solver: str = "auto") -> None:
-        self.accuracy, self.solver = accuracy, solver
+        self.accuracy, self.solver = number(accuracy, "accuracy", 0.0, open_low=True), solver
 
     def prepare(self, problem):
         """Raise where F is no difference of convex functions, or ρ is not definite."""

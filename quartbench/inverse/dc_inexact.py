@@ -7,6 +7,7 @@ from itertools import islice
 
 import numpy as np
 
+from quartbench.errors import whole_number
 from quartbench.metrics import Metric
 from quartbench.model import Problem as ConvexProblem
 from quartbench.precondition import automatic_metric
@@ -62,7 +63,7 @@ class DCInexact(Method):
     """
 
     def __init__(self, steps: int = 3) -> None:
-        self.steps = steps
+        self.steps = whole_number(steps, "steps")
 
     def prepare(self, problem):
         """Raise where F is no difference of convex functions, or ρ is not definite."""
@@ -162,7 +163,7 @@ class DCAccelerated(DCInexact):
 
     def __init__(self, steps: int = 2, memory: int = 5) -> None:
         super().__init__(steps)
-        self.memory = memory
+        self.memory = whole_number(memory, "memory")
 
     def _beyond(self, problem):
         """Return what combines the last steps, or extrapolates the last one."""

@@ -13,6 +13,7 @@ import numpy as np
 from quartbench import precondition, views
 from quartbench.errors import ProblemError
 from quartbench.metrics import Metric
+from quartbench.solvers.prepared import require_positive
 from quartbench.solvers.progress import bar
 
 from .contract import Iterate, Method, make_method
@@ -48,7 +49,7 @@ def solve(
     start: Any = "auto",
     metric: str | Metric = "auto",
     tol: float = 1e-8,
-    max_iter: int = 10_000,
+    max_iter: int | None = 10_000,
     max_passes: int | None = None,
     time_limit: float | None = None,
     seed: int = 0,
@@ -98,6 +99,9 @@ def solve(
         raise ProblemError(f"problem must be an inverse.Problem, found {type(problem).__name__}")
     if not (isinstance(tol, int | float) and tol > 0.0):
         raise ProblemError(f"tol must be a positive number, found {tol!r}")
+    require_positive("max_iter", max_iter, zero=True)
+    require_positive("max_passes", max_passes)
+    require_positive("time_limit", time_limit, zero=True)
     began = perf_counter()
     scaled, x_scale, f_scale = problem.misfit.normalised()
     inner = problem.on(scaled)
@@ -108,7 +112,7 @@ def solve(
         problem.cone.require_metric(made)
     point = _start(problem, inner, start, seed)
     run = _Run(problem, inner, chosen, x_scale, f_scale, reason, tol)
-    limits = (max_iter, math.inf if max_passes is None else max_passes, math.inf if time_limit is None else time_limit)
+    limits = [math.inf if limit is None else limit for limit in (max_iter, max_passes, time_limit)]
     with bar(chosen.name, tol, "residual") if progress else nullcontext((None, None)) as (advance, passing):
         status = run.follow(chosen.iterates(inner, made, point), limits, callback, advance, passing)
     return run.result(status, perf_counter() - began, list(stages or ()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.kernels import quasi
 
 from .contract import Iterate, Method, register, require_subspace
@@ -59,7 +59,7 @@ class LBFGS(Method):
     metric = "diagonal"
 
     def __init__(self, memory: int = 10) -> None:
-        self.memory = memory
+        self.memory = whole_number(memory, "memory")
 
     def prepare(self, problem):
         """Raise for cones that are no subspaces."""

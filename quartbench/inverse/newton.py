@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quartbench.errors import number, whole_number
 from quartbench.linalg.conjugate_gradients import conjugate_gradients
 from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
@@ -88,7 +89,8 @@ class Newton(Method):
     metric = "diagonal"
 
     def __init__(self, forcing: float = 0.1, products: int = 500, direct: bool = False) -> None:
-        self.forcing, self.products, self.direct = forcing, products, direct
+        self.forcing = number(forcing, "forcing", 0.0, 1.0, open_low=True)
+        self.products, self.direct = whole_number(products, "products"), bool(direct)
 
     def prepare(self, problem):
         """Raise for cones that are no subspaces."""

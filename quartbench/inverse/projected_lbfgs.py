@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from quartbench.errors import whole_number
 from quartbench.kernels import factors, quasi
 
 from .contract import Iterate, Method, register
@@ -70,7 +71,7 @@ class ProjectedLBFGS(Method):
     version = 2
 
     def __init__(self, memory: int = 3) -> None:
-        self.memory = memory
+        self.memory = whole_number(memory, "memory")
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""

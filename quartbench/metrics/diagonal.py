@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError, real_array
+from quartbench.errors import ProblemError, real_array, whole_number
 
 from .base import Metric
 
@@ -24,7 +24,7 @@ class Identity(Metric):
     factored = True
 
     def __init__(self, dim: int) -> None:
-        self.dim = int(dim)
+        self.dim = whole_number(dim, "dim")
 
     @property
     def diagonal(self):

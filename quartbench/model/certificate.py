@@ -105,6 +105,10 @@ def certify(
     >>> 0.0 < found.gap < 1e-3
     True
     """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem must be a Problem, found {type(problem).__name__}")
+    if metric is not None and not isinstance(metric, Metric):
+        raise ProblemError(f"metric must be a Metric, found {type(metric).__name__}")
     if problem.trivial:
         return Certificate(0.0, 0.0, 0.0, problem.cone.rigorous)
     flat = problem.form.flat(x)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.forms import Form, TermForm
 from quartbench.metrics import Bounds, Metric
 
@@ -42,8 +42,11 @@ def measured_kappa(form: Form, metric: Metric, starts: int = 8, steps: int = 200
 
 def measured_bounds(form: Form, metric: Metric, starts: int = 8, steps: int = 200, seed: int = 0) -> Bounds:
     """Return the smallest and the largest √ρ/‖x‖²_B found. They are attained, so any true α and β lie outside them."""
-    if starts < 1 or steps < 1:
-        raise ProblemError(f"starts and steps must be positive, found {starts} and {steps}")
+    if not isinstance(form, Form):
+        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    if not isinstance(metric, Metric) or metric.dim != form.dim:
+        raise ProblemError(f"metric must be a Metric of dimension {form.dim}, found {metric!r}")
+    starts, steps = whole_number(starts, "starts"), whole_number(steps, "steps")
     rng = np.random.default_rng(seed)
     search = _Search(form, metric, steps)
     points = [rng.standard_normal(form.dim) for _ in range(starts)]

@@ -138,20 +138,20 @@ def effective_resistance(
         raise unknown_name("method", method, ("auto", "exact", "sketch"))
     metric = form.weighted(np.ones(form.terms) if tau is None else tau)
     if method == "sketch" or (method == "auto" and metric.iterative):
-        columns = sketch_columns(form, columns)
+        columns = sketch_columns(form, columns, "columns")
         values = form.sketched_traces(metric, columns, np.random.default_rng(seed))
         return Resistances(values, "sketch", float(np.sqrt(2.0 / columns)))
     values = form.traces(metric)
     return Resistances(values, metric.factor, ITERATIVE_ERROR if metric.iterative else metric.rounding)
 
 
-def sketch_columns(form: TermForm, columns: object = None) -> int:
+def sketch_columns(form: TermForm, columns: object = None, name: str = "sketch") -> int:
     """Return how many columns a sketch has: the number given, or 32 ln m."""
     if columns is None or columns == "gaussian":
         return max(1, int(np.ceil(COLUMNS_PER_LOG * np.log(max(form.terms, 2)))))
     try:
-        return whole_number(columns, "sketch")
+        return whole_number(columns, name)
     except ProblemError:
         raise ProblemError(
-            f"sketch must be None, 'gaussian' or a positive number of columns, found {columns!r}"
+            f"{name} must be None, 'gaussian' or a positive number of columns, found {columns!r}"
         ) from None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quartbench import views
-from quartbench.errors import ProblemError, unknown_name, whole_number
+from quartbench.errors import ProblemError, number, unknown_name, whole_number
 from quartbench.forms import Form, TermForm
 from quartbench.forms.leverage import weighted_bounds
 from quartbench.metrics import Metric
@@ -141,17 +141,13 @@ def lewis_weights(
     1.0
     """
     require_terms(form)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise unknown_name("method", method, METHODS)
-    if not (np.isfinite(p) and p > 1.0):
-        raise ProblemError(f"p must be a number above 1, found {p!r}")
-    if not (np.isfinite(eps) and eps > 0.0):
-        raise ProblemError(f"eps must be a positive number, found {eps!r}")
-    if not (np.isfinite(omega) and omega > 1.0):
-        raise ProblemError(f"omega must be a number above 1, found {omega!r}")
+    p, omega = number(p, "p", 1.0, open_low=True), number(omega, "omega", 1.0, open_low=True)
+    eps = number(eps, "eps", 0.0, open_low=True)
     max_sweeps = whole_number(max_sweeps, "max_sweeps")
     columns = _columns(form, method, sketch)
-    sweeps = Sweeps(form, float(p), float(eps), max_sweeps)
+    sweeps = Sweeps(form, p, eps, max_sweeps)
     if method == "sampled":
         found = sampled(sweeps, columns, np.random.default_rng(seed))
     elif columns is not None:

@@ -49,7 +49,9 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     >>> [round(B.bounds.kappa, 1) for B in metrics]
     [42839.2, 22.1, 4.5]
     """
-    if name not in METRICS:
+    if not isinstance(form, Form):
+        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    if not isinstance(name, str) or name not in METRICS:
         raise unknown_name("metric", name, METRICS)
     if options and name not in ("lewis", "diagonal-best") and not (name == "uniform" and set(options) == {"precision"}):
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")

@@ -22,6 +22,7 @@ from quartbench.metrics import Cholesky
 from quartbench.model import Problem
 from quartbench.solvers import History, Result, solve
 from quartbench.solvers.contract import HOMOGENISED
+from quartbench.solvers.prepared import require_positive
 
 from .least_squares import DependentError, Fit, independent, least_squares
 
@@ -136,6 +137,7 @@ def l4_regression(
     >>> print(f"{fit.fun:.6f}", fit.gap <= 1e-8, fit.status)
     0.384351 True converged
     """
+    require_positive("rel_gap", rel_gap, needed=True)
     A, b, top = _read(A, b)
     given, goals, rank = _grouped(A, b, groups)
     data, limits = _Data(given, goals, rank, _roots(weights, goals, rank), top), (rel_gap, max_iter, time_limit)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .contract import Iterate, Solver, choice
+from .contract import Iterate, Solver, choice, factor_above_one
 from .geometry import KERNELS, Geometry
 from .registry import register
 from .steps import NOISE, TIGHT, Evaluated, evaluate, required_bounds
@@ -56,7 +56,7 @@ class Bregman(Solver):
     def __init__(self, kernel: str = "quartic", step: str = "adaptive", growth: float = 1.05) -> None:
         self.kernel = choice("kernel", kernel, ("quartic", "quartic+quadratic"))
         self.step = choice("step", step, ("adaptive", "fixed"))
-        self.growth = growth
+        self.growth = factor_above_one("growth", growth)
 
     def prepare(self, problem, metric):
         """Compute the bounds that a fixed step needs."""

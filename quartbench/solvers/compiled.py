@@ -175,7 +175,7 @@ def solve_batch(
 
     rows, C = real_array(rows, "rows", 3), real_array(C, "C", 2)
     rank, cone = whole_number(rank, "rank"), cone_of(cone, Free())
-    require_positive("rel_gap", rel_gap)
+    require_positive("rel_gap", rel_gap, needed=True)
     if rows.shape[0] != C.shape[0] or rows.shape[2] != C.shape[1]:
         raise ProblemError(f"rows (k, m·r, n) and C (k, n) must fit, found shapes {rows.shape} and {C.shape}")
     if rows.shape[1] % rank or rows.size == 0:
@@ -211,7 +211,7 @@ def newton_batch(
     rank: int = 1,
     orthant: bool = False,
     rel_gap: float = 1e-8,
-    limit: int = 100,
+    limit: int = MOST,
 ) -> Answers:
     """Solve many small problems at once, on as many threads as Numba is set to.
 

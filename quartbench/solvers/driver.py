@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from quartbench import views
 from quartbench.errors import LostError
 from quartbench.forms import Form
 from quartbench.forms.budget import Budget, SpentError
@@ -108,7 +109,7 @@ class State:
 
     def __repr__(self) -> str:
         return (
-            f"State(iteration {self.iteration}, {self.passes} pass{'es' * (self.passes != 1)}, {self.seconds:.3g} s, "
+            f"State(iteration {self.iteration}, {views.counted(self.passes, 'pass', 'passes')}, {self.seconds:.3g} s, "
             f"f = {self.value:.10g}, relative gap at most {self.gap:.2e})"
         )
 

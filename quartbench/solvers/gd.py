@@ -55,7 +55,7 @@ class GD(Solver):
 
     def __init__(self, step: str = "armijo", growth: float = 1.03, radius: float = 1.0) -> None:
         self.step = choice("step", step, ("armijo", "fixed"))
-        self.growth = growth
+        self.growth = factor_above_one("growth", growth)
         self.radius = factor_above_one("radius", radius)
 
     def prepare(self, problem, metric):

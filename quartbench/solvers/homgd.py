@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .contract import Iterate, Solver, choice, homogenised
+from .contract import Iterate, Solver, choice, factor_above_one, homogenised
 from .registry import register
 from .steps import LineSearch, RootStep, evaluate, required_bounds
 
@@ -49,7 +49,7 @@ class HomGD(Solver):
 
     def __init__(self, step: str = "armijo", growth: float = 1.03) -> None:
         self.step = choice("step", step, ("armijo", "fixed"))
-        self.growth = growth
+        self.growth = factor_above_one("growth", growth)
 
     def prepare(self, problem, metric):
         """Compute the bounds that a fixed step needs."""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from quartbench.errors import number, whole_number
 from quartbench.forms import Form
 from quartbench.linalg.conjugate_gradients import conjugate_gradients
 from quartbench.metrics import Metric
@@ -74,8 +75,8 @@ class HomNewtonCG(Solver):
     costly = True
 
     def __init__(self, forcing: float = 0.5, products: int = 1000) -> None:
-        self.forcing = forcing
-        self.products = products
+        self.forcing = number(forcing, "forcing", 0.0, 1.0, open_low=True)
+        self.products = whole_number(products, "products")
 
     def prepare(self, problem, metric):
         """Raise for cones without directions."""

@@ -32,6 +32,9 @@ from .results import History, Result, ended
 #: Doubles of the images of a block of problems.
 BLOCK = 1 << 22
 
+#: The settings of HomNewtonCG.
+FORCING, PRODUCTS = HomNewtonCG().forcing, HomNewtonCG().products
+
 #: Newton steps that problems in lockstep take at most, unless the caller says otherwise.
 LOCKSTEPS = 200
 
@@ -82,13 +85,11 @@ def solve_many(
     form = form_of(form)
     if not hasattr(C, "__len__"):
         raise ProblemError(f"C must be a sequence of right-hand sides, found {type(C).__name__}")
-    if rel_gap is None:
-        raise ProblemError("rel_gap must be positive, found None")
+    require_positive("rel_gap", rel_gap, needed=True)
     if len(C) == 0:
         return []
     if starts is not None and len(starts) != len(C):
         raise ProblemError(f"starts must be one for each right-hand side, found {len(starts)} for {len(C)}")
-    require_positive("rel_gap", rel_gap)
     require_positive("max_iter", max_iter, zero=True)
     require_positive("time_limit", time_limit, zero=True)
     cone = cone_of(cone, form.cone).bind(form)
@@ -236,12 +237,12 @@ class _Block:
         rest, Z = R.copy(), self._solve(R)
         P = Z.copy()
         rz = size = np.maximum(np.einsum("ij,ij->j", rest, Z), 0.0)
-        share = np.full(size.size, 0.5)
+        share = np.full(size.size, FORCING)
         known = before > 0.0
-        share[known] = np.clip(np.sqrt(size[known] / before[known]), SMALLEST_SHARE, 0.5)
+        share[known] = np.clip(np.sqrt(size[known] / before[known]), SMALLEST_SHARE, FORCING)
         goal = share**2 * size
         live = np.arange(size.size)
-        for _ in range(HomNewtonCG().products):
+        for _ in range(PRODUCTS):
             T = self._image(P, active[live])
             along = (S * T).sum(axis=1, keepdims=True)
             HP = self._adjoint(4.0 * Q * T + 8.0 * S * along, active[live])

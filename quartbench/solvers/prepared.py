@@ -392,6 +392,8 @@ class Prepared:
         require_positive("max_iter", max_iter, zero=True)
         require_positive("max_passes", max_passes)
         require_positive("time_limit", time_limit, zero=True)
+        if callback is not None and not callable(callback):
+            raise ProblemError(f"callback must be callable, found {type(callback).__name__}")
         made = isinstance(given, Problem)
         plain = callback is None and start is None and not progress and max_passes is None
         if plain and certify and rel_gap is not None and self._compiled is not None:
@@ -505,9 +507,10 @@ def require_representable(f_scale: float) -> None:
         )
 
 
-def require_positive(name: str, value: Any, zero: bool = False) -> None:
-    """Raise where a limit is neither None nor positive (or zero)."""
-    if value is None:
+def require_positive(name: str, value: Any, zero: bool = False, needed: bool = False) -> None:
+    """Raise where a limit is not positive (or zero), and no None either, unless it is ``needed``."""
+    if value is None and not needed:
         return
     if not isinstance(value, (int, float, np.number)) or not (value > 0 or (zero and value == 0)):
-        raise ProblemError(f"{name} must be {'nonnegative' if zero else 'positive'} or None, found {value!r}")
+        wanted = f"{'nonnegative' if zero else 'positive'}{'' if needed else ' or None'}"
+        raise ProblemError(f"{name} must be {wanted}, found {value!r}")

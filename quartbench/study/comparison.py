@@ -17,7 +17,7 @@ from quartbench.solvers import Solver, solvers
 from quartbench.solvers.plots import COLOURS
 
 from . import costs, grid, store, summary
-from .grid.entries import read_instances, read_methods, read_metric, read_positive, read_seed
+from .grid.entries import read_instances, read_methods, read_metric, read_positive, read_seed, read_whole
 from .runner import Runner
 
 if TYPE_CHECKING:
@@ -151,12 +151,13 @@ def compare(
         metrics=tuple(read_metric(one, "metrics") for one in _several(metrics)),
         seeds=tuple(read_seed(one, "seeds") for one in _several(seeds)),
         rel_gaps=tuple(read_positive(one, "rel_gaps") for one in _several(rel_gaps)),
-        max_iter=max_iter,
-        time_limit=time_limit,
-        repeats=repeats,
+        max_iter=read_whole(max_iter, "max_iter", 1),
+        time_limit=read_positive(time_limit, "time_limit"),
+        repeats=read_whole(repeats, "repeats", 1),
     )
     study = grid.Study("comparison", (group,), "made from Python")
-    Runner(study, directory, threads or numba.get_num_threads(), "quartbench.compare(…)", restart=restart).run()
+    threads = numba.get_num_threads() if threads is None else read_whole(threads, "threads", 1)
+    Runner(study, directory, threads, "quartbench.compare(…)", restart=restart).run()
     return Comparison(directory)
 
 

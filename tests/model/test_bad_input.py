@@ -322,6 +322,11 @@ def test_hidden_deficiency_is_found_where_a_factor_is_made(kind):
     refused(lambda: bounds.general(form), "ρ is not positive definite: numerical rank 4 of 5")
 
 
+def test_what_is_no_problem_and_no_metric_is_not_certified():
+    refused(lambda: certify(np.eye(3), np.ones(3)), "problem must be a Problem, found ndarray")
+    refused(lambda: certify(Problem(EYE, np.ones(3)), np.ones(3), "uniform"), "metric must be a Metric, found str")
+
+
 def test_a_column_that_only_late_rows_see_is_seen(monkeypatch):
     monkeypatch.setattr("quartbench.forms.dense.SURVEY_BYTES", 400)
     rows = with_entry(0.0, at=(slice(None), 2), shape=(200, 3))

@@ -11,6 +11,7 @@ from quartbench.cones import Centred, Orthant
 from quartbench.errors import ProblemError
 from quartbench.forms import GramForm, GraphForm, StackedForm
 from quartbench.instances import barbell, blocks, coherent, complex_gaussian, geometric, heavy_tailed, ring, sparse
+from quartbench.metrics import Identity
 from quartbench.precondition import METRICS, describe, leverage, measured_bounds, measured_kappa, metric
 from tests.model import paper_bounds as bounds
 
@@ -188,8 +189,32 @@ def test_measured_kappa_does_not_move_the_seed_or_the_input():
     form = heavy_tailed(80, 6).form
     made = metric(form, "uniform")
     assert measured_kappa(form, made, seed=3) == measured_kappa(form, made, seed=3)
-    with pytest.raises(ProblemError, match="starts and steps must be positive"):
-        measured_kappa(form, made, starts=0)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda form, made: measured_kappa(form, made, starts=0), "starts must be at least 1, found 0"),
+        (lambda form, made: measured_kappa(form, made, steps=1.5), "steps must be a whole number, found 1.5"),
+        (
+            lambda form, made: measured_kappa(form, "identity"),
+            "metric must be a Metric of dimension 6, found 'identity'",
+        ),
+        (
+            lambda form, made: measured_kappa(form, Identity(5)),
+            "metric must be a Metric of dimension 6, found Identity",
+        ),
+        (lambda form, made: measured_kappa(form.rows, made), "form must be a Form .*, found ndarray"),
+        (lambda form, made: metric(form.rows, "lewis"), "form must be a Form .*, found ndarray"),
+        (lambda form, made: metric(form, ["lewis"]), "unknown metric"),
+        (lambda form, made: Identity("three"), "dim must be a whole number, found 'three'"),
+        (lambda form, made: Identity(-1), "dim must be at least 1, found -1"),
+    ],
+)
+def test_what_is_no_form_and_no_metric_is_refused_by_the_name_of_its_argument(call, message):
+    form = heavy_tailed(80, 6).form
+    with pytest.raises(ProblemError, match=message):
+        call(form, metric(form, "uniform"))
 
 
 def test_graph_weights_work_on_vertices_not_on_coordinates():

@@ -132,7 +132,7 @@ def test_methods_by_name():
         effective_resistance(form, method="exakt")
     with pytest.raises(ProblemError, match="form must be a GraphForm without weights, found DenseForm"):
         effective_resistance(StackedForm(np.eye(3)))
-    with pytest.raises(ProblemError, match="positive number of columns"):
+    with pytest.raises(ProblemError, match="columns must be None, 'gaussian' or a positive number of columns"):
         effective_resistance(form, method="sketch", columns=-1)
 
 

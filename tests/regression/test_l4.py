@@ -170,6 +170,8 @@ def test_units_do_not_matter(size):
         ((np.eye(3), np.ones(3), None, 2), "groups must divide the 3 rows, found 2"),
         ((np.eye(3), np.ones(3), None, [1, 2]), r"groups must be one label for each of the 3 rows, found shape \(2,\)"),
         ((np.ma.masked_equal(np.eye(3), 0.0), np.ones(3)), "A must have no masked entries"),
+        ((np.eye(3), np.ones(3), None, None, None), "rel_gap must be positive, found None"),
+        ((np.eye(3), np.ones(3), None, None, -1.0), "rel_gap must be positive, found -1.0"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(arguments, message):

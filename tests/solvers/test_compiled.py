@@ -208,7 +208,8 @@ def test_bad_batches_say_what_is_wrong():
         ((rows[0], C), {}, "rows must have 3 dimensions"),
         ((rows, C), {"rank": 3}, "rows must come in blocks of rank=3"),
         ((rows, C), {"cone": qb.SecondOrder()}, "solve_batch takes the whole space and the orthant"),
-        ((rows, C), {"rel_gap": 0.0}, "rel_gap must be positive"),
+        ((rows, C), {"rel_gap": 0.0}, "rel_gap must be positive, found 0.0"),
+        ((rows, C), {"rel_gap": None}, "rel_gap must be positive, found None"),
         ((np.full((3, 4, 2), np.nan), C), {}, "rows must be finite"),
         ((rows, C), {"max_iter": 0}, "max_iter must be at least 1"),
     ):

@@ -525,6 +525,7 @@ def test_bad_starts_are_named(start, message):
         ({"max_iter": -1}, "max_iter must be nonnegative"),
         ({"max_passes": 0}, "max_passes must be positive"),
         ({"time_limit": -2.0}, "time_limit must be nonnegative"),
+        ({"callback": 3}, "callback must be callable, found int"),
         ({"solver": "homgb"}, "did you mean 'homgd'"),
         ({"solver": 3}, "solver must be a name"),
         ({"solver": dict}, "must be a class with a method iterates"),

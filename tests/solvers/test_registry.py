@@ -16,6 +16,7 @@ from quartbench.solvers import (
     AccelHomGD,
     Bregman,
     HomGD,
+    HomNewtonCG,
     Iterate,
     Solver,
     describe,
@@ -145,6 +146,22 @@ def test_the_fixed_steps_of_a_ball_keep_the_contract_and_are_slow(solver):
 def test_a_ball_smaller_than_that_of_the_level_set_is_refused(solver, radius):
     with pytest.raises(ProblemError, match="radius must be a number of at least 1"):
         solver("fixed", radius=radius)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: GD(growth=0.5), "growth must be a number of at least 1, found 0.5"),
+        (lambda: HomGD(growth="a"), "growth must be a number of at least 1, found 'a'"),
+        (lambda: Bregman(growth=0), "growth must be a number of at least 1, found 0"),
+        (lambda: HomNewtonCG(forcing=-1.0), r"forcing must lie in \(0, 1\], found -1.0"),
+        (lambda: HomNewtonCG(products=0), "products must be at least 1, found 0"),
+        (lambda: make_solver("homnewton-cg:products=many"), "products must be a whole number, found 'many'"),
+    ],
+)
+def test_a_setting_that_no_run_can_use_is_refused_by_its_name(make, message):
+    with pytest.raises(ProblemError, match=message):
+        make()
 
 
 def test_a_solver_of_ones_own_file_is_solved_with_listed_and_checked(mine):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from quartbench.errors import number
 from quartbench.inverse.contract import Iterate, Method, register
 from quartbench.inverse.matrices import require_factors
 from quartbench.inverse.misfits import At
@@ -46,7 +47,7 @@ class SymHALS(Method):
     peer = True
 
     def __init__(self, coupling: float = 0.1) -> None:
-        self.coupling = coupling
+        self.coupling = number(coupling, "coupling", 0.0)
 
     def prepare(self, problem):
         """Raise for other problems than XXᵀ ≈ M over the orthant."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.inverse.contract import Iterate, Method, register
 from quartbench.inverse.matrices import MatrixMisfit
 from quartbench.inverse.misfits import At, TermMisfit
@@ -26,7 +26,7 @@ class _SciPy(Method):
     peer = True
 
     def __init__(self, memory: int = 10) -> None:
-        self.memory = memory
+        self.memory = whole_number(memory, "memory")
 
     def prepare(self, problem):
         """Raise for cones that are neither subspaces nor bounds."""

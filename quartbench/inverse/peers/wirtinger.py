@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, number
 from quartbench.inverse.contract import Iterate, Method, register, require_subspace
 from quartbench.inverse.misfits import TermMisfit
 
@@ -45,7 +45,7 @@ class Wirtinger(Method):
     peer = True
 
     def __init__(self, largest: float = 0.2) -> None:
-        self.largest = largest
+        self.largest = number(largest, "largest", 0.0, open_low=True)
 
     def prepare(self, problem):
         """Raise for cones that are no subspaces, and forms without terms."""
@@ -95,7 +95,7 @@ class ReshapedWirtinger(Method):
     peer = True
 
     def __init__(self, step: float = 1.0) -> None:
-        self.step = step
+        self.step = number(step, "step", 0.0, open_low=True)
 
     def prepare(self, problem):
         """Raise for cones that are no subspaces, and forms without terms."""

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import Bounds, minimize
 from threadpoolctl import ThreadpoolController
 
-from quartbench.errors import ProblemError
+from quartbench.errors import ProblemError, whole_number
 from quartbench.runtime.blas import CHANGING
 from quartbench.solvers.contract import Iterate, Solver
 from quartbench.solvers.registry import register
@@ -185,7 +185,7 @@ class LBFGS(Minimiser):
     small_algebra = True
 
     def __init__(self, memory: int = 30) -> None:
-        self.memory = memory
+        self.memory = whole_number(memory, "memory")
         _scipy_blas()  # looked up here, where no clock runs
 
     def arguments(self, objective):
