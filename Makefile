@@ -48,8 +48,10 @@ docs: $(ALL) ## build the documentation, .docs/html/index.html; broken links and
 fuzz: $(ALL) ## solve hostile problems by the thousand, against exact truths (ARGS='--solves 100000'); goes on if stopped
 	@$(RUN) -m tests.fuzz $(ARGS)
 
-# What has a result is not measured again. The large tier has been skipped before, which counts as one, so it runs anew.
-SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench Large,--skip-existing)
+# What has a result is not measured again. The large tier has been skipped before, which counts as one, so it runs anew:
+# classes that are all of it, and those of which some parameters are.
+LARGE := Large|lewis.Sampled|PriceOfCertificates|TallInPasses
+SKIP = $(if $(filter 1,$(QUARTBENCH_LARGE)),--bench '$(LARGE)',--skip-existing)
 
 # asv looks for a Python of the running version on PATH: ours comes first, as a shim of that name may not run.
 bench: $(ALL) ## measure the last commit with asv, and draw what all commits gave: .asv/history.html

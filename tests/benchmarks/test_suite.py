@@ -220,6 +220,13 @@ def test_the_large_tier_skips_and_keeps_its_parameters(monkeypatch):
     common.require_large()
 
 
+def test_make_bench_measures_all_that_the_large_tier_skips():
+    (pattern,) = re.findall(r"^LARGE := (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+    large = {name for name in CLASSES if "require_large" in inspect.getsource(class_of(name))}
+    assert any(not name.split(".")[1].startswith("Large") for name in large)
+    assert {name for name in CLASSES if re.search(pattern, f"{name}.")} == large
+
+
 def test_a_solver_that_the_commit_lacks_is_skipped():
     with pytest.raises(NotImplementedError, match="no-such"):
         common.require_solver("no-such")
