@@ -15,6 +15,8 @@ import click
 from rich.console import Console
 from rich.markup import escape
 
+from quartbench import views
+
 from .display import METRIC_NAMES, headed_table, require_folder, study_progress, time_words, word_table
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ def compare(
     if not quiet:
         frame = store.read(out)
         _print_tables(frame[frame["group"].isin({group.name for group in chosen.groups})])
-    console.print(escape(f"{runner.done} runs made, {runner.kept} kept: {out}"), soft_wrap=True)
+    console.print(escape(f"{views.counted(runner.done, 'run')} made, {runner.kept} kept: {out}"), soft_wrap=True)
 
 
 def _draw(out: Path, curves: Path) -> None:
@@ -158,8 +160,9 @@ def _draw(out: Path, curves: Path) -> None:
 
     matplotlib.use("Agg")
     from quartbench.study.comparison import Comparison
+    from quartbench.study.figures import save
 
-    Comparison(out).plot().savefig(curves, dpi=150)
+    save(Comparison(out).plot(), curves)
     click.echo(f"written: {curves}", err=True)
 
 
@@ -173,19 +176,20 @@ def _run(runner: Runner, console: Console) -> None:
             runner.run(lambda label, steps: bar.update(task, description=label, advance=steps))
     except KeyboardInterrupt:
         again = runner.command.replace(" --restart", "")
-        kept = {0: "before the first run was done", 1: "after 1 run, which is kept"}
-        when = kept.get(runner.done, f"after {runner.done} runs, which are kept")
-        click.echo(f"stopped {when}; to go on: {again}", err=True)
+        kept = f"after {_kept(runner)}" if runner.done else "before the first run was done"
+        click.echo(f"stopped {kept}; to go on: {again}", err=True)
         sys.exit(130)
     except LostError as lost:
-        raise click.ClickException(
-            f"{lost}; the {runner.done} runs made are kept, and the same command goes on"
-        ) from lost
+        made = views.counted(runner.done, "run")
+        raise click.ClickException(f"{lost} ({made} made); the same command goes on") from lost
     except OSError as error:
-        kept = f"; the {runner.done} runs written before are kept, and the same command goes on after them"
-        raise click.ClickException(
-            f"cannot write to {runner.out}: {error.strerror}{kept if runner.done else ''}"
-        ) from error
+        kept = f" after {_kept(runner)}; the same command goes on after them" if runner.done else ""
+        raise click.ClickException(f"cannot write to {runner.out}: {error.strerror}{kept}") from error
+
+
+def _kept(runner: Runner) -> str:
+    """Say how many runs were made before the study ended."""
+    return f"{views.counted(runner.done, 'run')}, which {'is' if runner.done == 1 else 'are'} kept"
 
 
 def _print_tables(frame: pandas.DataFrame) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 from rich.console import Console
 
+from quartbench import views
+
 from .display import headed_table, json_text, progress, time_words
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def kernels(names: tuple[str, ...], threads: int | None, rounds: int, as_json: b
 
 
 def _table(rows: list[Row], threads: int) -> Table:
-    title = f"Kernels on {threads} thread{'s' * (threads > 1)}, best of many interleaved calls"
+    title = f"Kernels on {views.counted(threads, 'thread')}, best of many interleaved calls"
     table = headed_table(title, pad_edge=False)
     table.add_column("case", no_wrap=True)
     for heading in ("time", "GB/s", "read", "baseline", "ratio", "tuned", "wanted"):

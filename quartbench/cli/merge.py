@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from quartbench import views
+
 
 @click.command()
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
@@ -25,4 +27,4 @@ def merge(out: Path, sources: tuple[Path, ...], mixed: bool) -> None:
         count = store.merge(out, list(sources), mixed)
     except OSError as error:
         raise click.ClickException(f"cannot write to {out}: {error.strerror}") from error
-    click.echo(f"{count} runs: {out}")
+    click.echo(f"{views.counted(count, 'run')}: {out}")

@@ -12,9 +12,9 @@ from typing import Any
 
 from quartbench.errors import ProblemError
 from quartbench.gate.history import Change, Commit, History, Series
-from quartbench.study.kernels import duration
 from quartbench.study.report.page import TEMPLATES as SHARED
 from quartbench.study.report.words import short
+from quartbench.views import counted, duration
 
 Scale = Callable[[float], float]
 
@@ -56,14 +56,14 @@ def answer(history: History) -> list[str]:
     """Return what the history says, a sentence each."""
     changes = history.changes()
     first, last = history.commits[0], history.commits[-1]
-    among = f"{len(history.series)} series over {_plural(len(history.commits), 'commit')}"
+    among = f"{len(history.series)} series over {counted(len(history.commits), 'commit')}"
     if len(history.commits) == 1:
         return [f"{among}: {first.short}. A second one has something to be compared with."]
     worse = [pair for pair in changes if pair[1].worse]
     last_place = len(history.commits) - 1
     here = [pair for pair in changes if pair[1].place == last_place]
     found = [
-        f"{among}, {first.short} to {last.short}: {_plural(len(changes), 'change')}, {len(worse)} for the worse and "
+        f"{among}, {first.short} to {last.short}: {counted(len(changes), 'change')}, {len(worse)} for the worse and "
         f"{len(changes) - len(worse)} for the better."
     ]
     if here:
@@ -100,7 +100,7 @@ def drawing(series: Series) -> str:
     marks = "".join(
         f'<path class="{_side(change)}" d="M{across(change.place):.1f} 0V{HEIGHT:g}"/>' for change in series.changes
     )
-    words = f"{series.name}, {_plural(len(series.changes), 'change')}"
+    words = f"{series.name}, {counted(len(series.changes), 'change')}"
     said = "|".join("" if value is None else value_words(series, value) for value in series.values)
     return (
         f'<svg viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-label="{escape(words)}" data-said="{escape(said)}">'
@@ -140,10 +140,6 @@ def _line(series: Series, across: Scale, up: Scale) -> str:
 
 def _side(change: Change) -> str:
     return "worse" if change.worse else "better"
-
-
-def _plural(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _day(commit: Commit) -> str:

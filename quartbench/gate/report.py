@@ -16,7 +16,7 @@ from rich.table import Table
 
 from quartbench.gate.thresholds import Noise
 from quartbench.gate.verdict import Measurement, Outcome, State, Verdict, exit_code
-from quartbench.study.kernels import duration
+from quartbench.views import duration
 
 COLOURS = {
     Outcome.REGRESSION: "bold red",

@@ -12,7 +12,7 @@ from quartbench.forms import ComplexForm, GraphForm, StackedForm
 from quartbench.instances import geometric_edges
 from quartbench.kernels import rows
 from quartbench.kernels.jit import shares
-from quartbench.views import duration
+from quartbench.views import counted, duration
 
 from .timing import best_times, equal_threads
 
@@ -239,7 +239,7 @@ def markdown(measured: list[Row], threads: int, system: dict[str, object]) -> st
     lines = [
         "# Kernel speed",
         "",
-        f"Best of many interleaved calls on {threads} thread{'s' * (threads > 1)} for every contender. `ratio` "
+        f"Best of many interleaved calls on {counted(threads, 'thread')} for every contender. `ratio` "
         "compares with the code as one writes it first, `tuned` with the same code at its best, `read` is the fraction "
         "of the speed at which this machine sums a 160 MB array in parallel (cases in cache exceed it), "
         "`wanted` what the project promises of `tuned`.",

@@ -126,7 +126,7 @@ def test_merge_on_the_command_line(tmp_path):
     one, two = results(tmp_path / "one", "a"), results(tmp_path / "two", "b", problem_set=2)
     done = CliRunner().invoke(main, ["merge", str(tmp_path / "out"), str(one)])
     assert done.exit_code == 0, done.output
-    assert done.output.startswith("1 runs: ")
+    assert done.output.startswith("1 run: ")
     refused = CliRunner().invoke(main, ["merge", str(tmp_path / "out"), str(two)])
     assert refused.exit_code == 2
     assert "cannot be united" in refused.output

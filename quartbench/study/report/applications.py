@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from quartbench.study import costs, outcomes, summary
+from quartbench.views import counted
 
 from . import tables
 from .figures import Figure, Panel, Series
@@ -79,8 +80,7 @@ def _decibels(series: Series) -> Series:
 
 
 def _seeds(runs: pd.DataFrame) -> str:
-    count = runs.seed.nunique()
-    return f"{count} seed{'s' * (count > 1)}"
+    return counted(runs.seed.nunique(), "seed")
 
 
 def _median(runs: pd.DataFrame) -> str:

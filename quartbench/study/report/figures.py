@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from quartbench.study import costs
+from quartbench.views import counted
 
 from . import profiles, rates
 from .fits import median_and_band, power_law
@@ -136,7 +137,7 @@ def gap_figure(runs: pd.DataFrame, group: str) -> Figure | None:
     caption = (
         f"Relative gap (f − f*)/|f*|, f* {'planted or certified to 10⁻¹¹' if known else 'bounded by certificates'}, "
         "never the least value that some method found. "
-        f"Lines: the median cost over {seeds} seed{'s' * (seeds > 1)} of reaching each gap; bands: all seeds. "
+        f"Lines: the median cost over {counted(seeds, 'seed')} of reaching each gap; bands: all seeds. "
         f"Seconds include the set-up of the metric. {AXIS}"
     )
     return Figure(group, PAPER[group], caption, panels, part.key.tolist())
@@ -214,8 +215,8 @@ def rate_figure(runs: pd.DataFrame) -> Figure | None:
         panels.append(Panel(f"{instance}, {step}", "iterations k", "relative gap", series))
     seeds = part.seed.nunique()
     caption = (
-        f"Rows of which all but a few are orthogonal to x*, so that ρ″(x*) is singular. Lines: the median over {seeds} "
-        f"seed{'s' * (seeds > 1)} of the least gap up to iteration k, above rounding. Sparse dots: the slope of the "
+        "Rows of which all but a few are orthogonal to x*, so that ρ″(x*) is singular. Lines: the median over "
+        f"{counted(seeds, 'seed')} of the least gap up to iteration k, above rounding. Sparse dots: the slope of the "
         "theorem, k⁻² for HomGD and k⁻⁴ for Accel-HomGD with scheduled restarts, over the part of the run that the "
         "exponents are fitted to."
     )

@@ -16,6 +16,7 @@ import pandas as pd
 
 from quartbench.errors import ProblemError
 from quartbench.study import costs, store, summary
+from quartbench.views import counted
 
 from . import applications, cluster, draw, rates, tables
 from .claims import CLAIMS, FAILS, HOLDS, ONLY, OPEN, Claim, Finding
@@ -120,10 +121,10 @@ class Content:
         count = Counter(found.verdict for _, found in self.claims)
         decided = len(self.claims) - count[OPEN]
         found = [
-            f"Of {_verb(decided, 'claim', 'claims')} that this study can decide, "
-            f"{_verb(count[HOLDS], 'holds', 'hold')}, {_verb(count[ONLY], 'holds', 'hold')} only under a condition and "
-            f"{_verb(count[FAILS], 'does', 'do')} not hold"
-            + (f"; {_verb(count[OPEN], 'is', 'are')} not measured here." if count[OPEN] else ".")
+            f"Of {counted(decided, 'claim', 'claims')} that this study can decide, "
+            f"{counted(count[HOLDS], 'holds', 'hold')}, {counted(count[ONLY], 'holds', 'hold')} only under a condition "
+            f"and {counted(count[FAILS], 'does', 'do')} not hold"
+            + (f"; {counted(count[OPEN], 'is', 'are')} not measured here." if count[OPEN] else ".")
             if decided
             else f"None of the {count[OPEN]} claims is measured by this study."
         ]
@@ -261,10 +262,6 @@ def _styles(figures: list[Figure]) -> dict[str, dict[str, draw.Style]]:
         found[figure.name] = draw.styles(figure.names(), known)
         known = found[figure.name] | known
     return found
-
-
-def _verb(count: int, one: str, many: str) -> str:
-    return f"{count} {one if count == 1 else many}"
 
 
 def _against_peers(runs: pd.DataFrame, own: str, noise: float) -> list[str]:

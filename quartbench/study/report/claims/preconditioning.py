@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from quartbench.study.report.words import as_many, short
+from quartbench.views import counted
 
 from .base import FAILS, HOLDS, Finding, claim
 from .evidence import SIMILAR, STEPS, Comparison, compare, keys, pick, several, split
@@ -127,8 +128,7 @@ def _kappa(part: pd.DataFrame, bound: pd.Series | np.ndarray, words: str, slack:
     alike = words if least == "1" else f"{least} times {words}"
     found = alike if least == most else f"{least} to {most} times {words}"
     middle = "" if least == most else f", {np.median(share):.3g} in the median"
-    count = part.instance.nunique()
-    text = f"Over {count} instance{'s' * (count > 1)} the largest κ found is {found}{middle}."
+    text = f"Over {counted(part.instance.nunique(), 'instance')} the largest κ found is {found}{middle}."
     numbers = {"least": float(share.min()), "largest": float(share.max())}
     return Finding(HOLDS if share.max() <= 1.0 + slack else FAILS, text, numbers, keys(part))
 
@@ -168,7 +168,7 @@ def graph_coherence(runs):
     tight = (part.coherence / floor).to_numpy(dtype=float)
     bridges = part[bridged].instance.nunique()
     text = (
-        f"Over {len(cases)} graph{'s' * (len(cases) > 1)} γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times "
+        f"Over {counted(len(cases), 'graph')} γ(Ω) is {tight.min():.3g} to {tight.max():.3g} times "
         f"(N − 1)/|Ω| and at most {part.coherence.max():.3g}; {bridges} of them "
         f"{'has' if bridges == 1 else 'have'} a bridge."
     )

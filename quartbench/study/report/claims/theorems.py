@@ -10,6 +10,7 @@ import pandas as pd
 from quartbench.study.report.growth import SCALING, growths
 from quartbench.study.report.rates import ROUNDING, rates
 from quartbench.study.report.words import signed
+from quartbench.views import counted
 
 from .base import FAILS, HOLDS, OPEN, Finding, claim
 from .evidence import keys, pick, split
@@ -81,8 +82,7 @@ def _bounded(runs: pd.DataFrame, bound: Callable) -> Finding | None:
             count += 1
     if not count:
         return None
-    over = f"Over {count} run{'s' * (count > 1)}"
-    text = f"{over} the iterations never exceed {worst:.2g} of the bound, with the certified κ."
+    text = f"Over {counted(count, 'run')} the iterations never exceed {worst:.2g} of the bound, with the certified κ."
     return Finding(HOLDS if worst <= 1.0 else FAILS, text, {"share of the bound": worst, "runs": count}, keys(runs))
 
 

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from quartbench.study.kernels import duration
 from quartbench.study.report.words import gap_words, short
+from quartbench.views import duration
 
 
 class Cell(NamedTuple):
