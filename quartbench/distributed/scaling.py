@@ -21,12 +21,6 @@ from .rates import Load, Rates, round_load
 #: Bytes of a number.
 NUMBER = 8.0
 
-#: Newton steps of a problem on the sample of SPAG, each with a Hessian of the sample.
-INNER = 5.0
-
-#: Rows for each unknown in a sample: for a metric, and for SPAG.
-SAMPLE, SAMPLE_SPAG = 20.0, 40.0
-
 #: What is usual on machines of today: where runs do not tell a rate, it stays near this one.
 USUAL = Rates(latency=5e-3, task=1e-3, bandwidth=1e9, memory=5e9, flops=2e10)
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quartbench.errors import ProblemError
 from quartbench.inverse.examples import close_pairs
 
-from .figures import COLOURS, check_format
+from .figures import COLOURS, check_format, save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: Atoms that are nearer than this, in angstrom, are bonded.
 BOND = 1.9
 
 
-def draw_image(truth: np.ndarray, pattern: np.ndarray, start: np.ndarray, found: np.ndarray, words: str, path: Path):
+def draw_image(
+    truth: np.ndarray, pattern: np.ndarray, start: np.ndarray, found: np.ndarray, words: str, path: Path
+) -> Path:
     """Draw an image, one of its diffraction patterns, the start and what was recovered."""
-    figure, pyplot = _figure(path, (10, 2.9))
+    figure = _figure(path, (10, 2.9))
     shown = {
         "the image": truth,
         "one of its patterns (logarithm)": np.fft.fftshift(np.log10(pattern + 1e-6 * pattern.max()), axes=(0, 1)),
@@ -31,12 +35,12 @@ def draw_image(truth: np.ndarray, pattern: np.ndarray, start: np.ndarray, found:
         panel.imshow(np.clip(picture, 0.0, 1.0), cmap="gray", interpolation="nearest")
         panel.set_title(title, fontsize=9)
         panel.axis("off")
-    return _written(figure, pyplot, words, path)
+    return _written(figure, words, path)
 
 
-def draw_points(truth: np.ndarray, found: np.ndarray, pairs: np.ndarray, history: Any, words: str, path: Path):
+def draw_points(truth: np.ndarray, found: np.ndarray, pairs: np.ndarray, history: Any, words: str, path: Path) -> Path:
     """Draw known distances, the points found over the true ones, and how the residual fell."""
-    figure, pyplot = _figure(path, (10, 3.4))
+    figure = _figure(path, (10, 3.4))
     known = figure.add_subplot(1, 3, 1)
     matrix = np.zeros((len(truth), len(truth)))
     matrix[pairs[:, 0], pairs[:, 1]] = matrix[pairs[:, 1], pairs[:, 0]] = 1.0
@@ -51,12 +55,12 @@ def draw_points(truth: np.ndarray, found: np.ndarray, pairs: np.ndarray, history
     place.set_axis_off()
     fall = figure.add_subplot(1, 3, 3)
     _draw_fall(fall, history)
-    return _written(figure, pyplot, words, path)
+    return _written(figure, words, path)
 
 
-def draw_clusters(matrix: Any, data: np.ndarray, labels: np.ndarray, history: Any, words: str, path: Path):
+def draw_clusters(matrix: Any, data: np.ndarray, labels: np.ndarray, history: Any, words: str, path: Path) -> Path:
     """Draw similarities in the order of the clusters, the mean of each, and how the residual fell."""
-    figure, pyplot = _figure(path, (10, 3.4))
+    figure = _figure(path, (10, 3.4))
     panels = figure.subplots(1, 3)
     order = np.argsort(labels, kind="stable")
     matrix = matrix[order][:, order].tocoo()
@@ -71,12 +75,12 @@ def draw_clusters(matrix: Any, data: np.ndarray, labels: np.ndarray, history: An
     panels[1].set_title("the mean of each cluster", fontsize=9)
     panels[1].axis("off")
     _draw_fall(panels[2], history)
-    return _written(figure, pyplot, words, path)
+    return _written(figure, words, path)
 
 
-def draw_protein(truth: np.ndarray, found: np.ndarray, loose: np.ndarray, words: str, path: Path):
+def draw_protein(truth: np.ndarray, found: np.ndarray, loose: np.ndarray, words: str, path: Path) -> Path:
     """Draw the atoms found over the true ones, and how far each is off."""
-    figure, pyplot = _figure(path, (10, 4.0))
+    figure = _figure(path, (10, 4.0))
     place = figure.add_subplot(1, 2, 1, projection="3d")
     bonds = close_pairs(truth, BOND)
     ends = np.full((3 * len(bonds), 3), np.nan)  # a gap after every bond
@@ -95,17 +99,17 @@ def draw_protein(truth: np.ndarray, found: np.ndarray, loose: np.ndarray, words:
     error.legend(fontsize=8, frameon=False)
     error.grid(alpha=0.3)
     error.spines[["top", "right"]].set_visible(False)
-    return _written(figure, pyplot, words, path)
+    return _written(figure, words, path)
 
 
-def _figure(path: Path, size: tuple[float, float]):
+def _figure(path: Path, size: tuple[float, float]) -> Figure:
     check_format(Path(path))
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    return pyplot.figure(figsize=size, layout="constrained"), pyplot
+    return pyplot.figure(figsize=size, layout="constrained")
 
 
 def _draw_fall(panel, history: Any) -> None:
@@ -117,12 +121,6 @@ def _draw_fall(panel, history: Any) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _written(figure, pyplot, words: str, path: Path) -> Path:
+def _written(figure: Figure, words: str, path: Path) -> Path:
     figure.suptitle(words, fontsize=10)
-    try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise ProblemError(f"cannot write {path}: {error.strerror}") from error
-    finally:
-        pyplot.close(figure)
-    return Path(path)
+    return save(figure, Path(path))

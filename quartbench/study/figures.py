@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from quartbench.errors import ProblemError
 from quartbench.solvers.plots import COLOURS, plot
 
-__all__ = ["COLOURS", "check_format", "draw_history"]
+__all__ = ["COLOURS", "check_format", "draw_history", "save"]
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from quartbench.solvers import Result
 
 #: What Matplotlib can write without more to install.
@@ -30,11 +32,16 @@ def draw_history(result: Result, path: Path) -> Path:
     import matplotlib
 
     matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     figure = plot(result, against=("iteration", "passes", "seconds"))
     figure.legends[0].remove()
     figure.suptitle(f"{result.solver} in the metric {result.metric}: gap {result.gap:.1e}", fontsize=10)
+    return save(figure, path)
+
+
+def save(figure: Figure, path: Path) -> Path:
+    """Write a figure, close it, and return the path."""
+    from matplotlib import pyplot
+
     try:
         figure.savefig(path, dpi=150)
     except OSError as error:

@@ -10,8 +10,10 @@ from typing import Any
 import pandas as pd
 
 from quartbench.distributed import rates
-from quartbench.distributed.scaling import INNER, SAMPLE, SAMPLE_SPAG, Counts, Fit, Shape, fitted, iterating
+from quartbench.distributed.scaling import Counts, Fit, Shape, fitted, iterating
 from quartbench.errors import ProblemError
+from quartbench.forms.sampling import SAMPLE
+from quartbench.solvers.rounds import INNER, SAMPLE_SPAG
 
 from . import costs, store
 
@@ -20,8 +22,8 @@ METHODS: dict[str, tuple[str, dict[str, float]]] = {
     "accel-homgd, B = I": ("accel-homgd · identity", {}),
     "homnewton-cg, B = I": ("homnewton-cg · identity", {}),
     "homnewton-cg, B⁽⁰⁾": ("homnewton-cg · uniform", {"factors": 1.0}),
-    "homnewton-cg, sampled": ("homnewton-cg · sampled", {"sample": SAMPLE}),
-    "spag": ("spag share=0.02", {"sample": SAMPLE_SPAG, "inner": INNER}),
+    "homnewton-cg, sampled": ("homnewton-cg · sampled", {"sample": float(SAMPLE)}),
+    "spag": ("spag share=0.02", {"sample": float(SAMPLE_SPAG), "inner": INNER}),
     "homnewton": ("homnewton", {"factors": 1.0}),
 }
 

@@ -11,6 +11,10 @@ from threadpoolctl import threadpool_limits
 
 from quartbench.kernels import jit
 
+#: Seconds between two contenders. The threads that one leaves behind spin on: OpenMP's for a millisecond or some,
+#: OpenBLAS's for a tenth of a second, in which a kernel on all cores took twice its time.
+PAUSE = 0.15
+
 
 @contextmanager
 def equal_threads(count: int) -> Iterator[None]:
@@ -23,11 +27,6 @@ def equal_threads(count: int) -> Iterator[None]:
             yield
         finally:
             numba.set_num_threads(before)
-
-
-#: Seconds between two contenders. The threads that one leaves behind spin on: OpenMP's for a millisecond or some,
-#: OpenBLAS's for a tenth of a second, in which a kernel on all cores took twice its time.
-PAUSE = 0.15
 
 
 def best_times(
