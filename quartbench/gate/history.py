@@ -180,19 +180,11 @@ def read(results: Path, bench: Iterable[str] = ("",), root: Path | None = None) 
     commits = _commits(loaded, root)
     place_of = {commit.hash: place for place, commit in enumerate(commits)}
     higher = _higher_is_better(root)
-    series = []
-    for machine in sorted({one.params["machine"] for one in loaded}):
-        points: dict[str, dict[int, tuple[float, float | None]]] = defaultdict(dict)
-        for one in loaded:
-            if one.params["machine"] == machine:
-                for name in wanted:
-                    for full, point in _points(one, name, wanted[name]):
-                        if matches(full, bench):
-                            points[full][place_of[one.commit_hash]] = point
-        for name, about in wanted.items():
-            for full in full_names(name, about["params"]):
-                if points.get(full):
-                    series.append(_series(full, machine, about, points[full], len(commits), higher))
+    series = [
+        one
+        for machine in sorted({one.params["machine"] for one in loaded})
+        for one in _of_machine(machine, loaded, wanted, bench, place_of, higher)
+    ]
     if not series:
         raise ProblemError(f"no benchmark of {str(results)!r} matches {' or '.join(bench)}")
     return History(commits, series, _machines(results), _address(root), unreadable)
@@ -262,6 +254,27 @@ def _load(results: Path) -> tuple[list[Any], list[str]]:
         except (util.UserError, *DAMAGED):
             unreadable.append(str(path.relative_to(results)))
     return sorted(loaded, key=lambda one: max(one.started_at.values(), default=0) or 0), unreadable
+
+
+def _of_machine(
+    machine: str,
+    loaded: list[Any],
+    wanted: dict[str, Any],
+    bench: Iterable[str],
+    place_of: dict[str, int],
+    higher: set[str],
+) -> Iterable[Series]:
+    """Give the series that a machine has of the wanted benchmarks, in their order."""
+    points: dict[str, dict[int, tuple[float, float | None]]] = defaultdict(dict)
+    for one in loaded:
+        if one.params["machine"] == machine:
+            for name, about in wanted.items():
+                for full, point in _points(one, name, about):
+                    points[full][place_of[one.commit_hash]] = point
+    for name, about in wanted.items():
+        for full in full_names(name, about["params"]):
+            if full in points and matches(full, bench):
+                yield _series(full, machine, about, points[full], len(place_of), higher)
 
 
 def _points(one: Any, name: str, about: dict[str, Any]) -> Iterable[tuple[str, tuple[float, float | None]]]:

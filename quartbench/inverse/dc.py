@@ -39,8 +39,7 @@ class DC(Method):
     Reference
     ---------
     Dragomir & Nesterov, *Convex quartic problems: homogenized gradient method and preconditioning* (2023), §2.1; Tao &
-    An,
-    *Convex analysis approach to DC programming*, 1997.
+    An, *Convex analysis approach to DC programming*, 1997.
 
     Parameters
     ----------

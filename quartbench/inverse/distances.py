@@ -205,7 +205,7 @@ class _Search:
         names = kinds if start == "auto" else [start]
         made = {name: kinds[name](self.data.points, self.data.edges, self.data.lengths, dim, seed) for name in names}
         problem = self.problem(dim, True)
-        fits = {name: _best_residual(problem, point) for name, point in made.items()}
+        fits = {name: _least_on_ray(problem, point) for name, point in made.items()}
         name = min(fits, key=fits.get)
         return made[name], name
 
@@ -301,8 +301,8 @@ class _Watch:
         return False if self.hopeless else self.callback(state) if self.callback is not None else None
 
 
-def _best_residual(problem: Problem, point: np.ndarray) -> float:
-    """Return √F at the best scale of a point."""
+def _least_on_ray(problem: Problem, point: np.ndarray) -> float:
+    """Return F at the best scale of a point."""
     flat = problem.form.flat(point)
     image = problem.misfit.image(flat)
     line = problem.misfit.line(0.0 * image, image)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -90,18 +90,8 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
         groups += included.groups
         records = {name: value or getattr(included, name) for name, value in records.items()}
         notes |= dict.fromkeys(included.notes)
-    defaults = {name: found[name] for name in LIMITS if name in found}
-    tables = _list(found.get("group", []), f"{where}: group")
-    for number, table in enumerate(tables, 1):
-        if not isinstance(table, dict):
-            raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
-        here = f"{where}, group {table.get('name', number)!r}"
-        before = len(missed)
-        try:
-            group = _group({**defaults, **table}, here, path.parent, missed if lenient else None)
-        except ProblemError as error:  # an unknown name, say, knows nothing of files
-            raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
-        if len(missed) > before:
+    for group, lacks in _groups(found, where, path.parent, missed if lenient else None):
+        if lacks:
             wanting.add(group.instances[0].kind.name)
         if group.solvers:
             groups.append(group)
@@ -122,6 +112,20 @@ def _study(path: Path, lenient: bool, within: tuple[Path, ...] = ()) -> Study:
     if not isinstance(about, str):
         raise ProblemError(f"{where}: about must be a text, found {about!r}")
     return Study(name, tuple(groups), about, grace, tuple(notes), **records)
+
+
+def _groups(found: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Iterator[tuple[Group, bool]]:
+    """Give the groups of a study's own, and whether solvers of each are not registered, which ``missed`` notes."""
+    defaults = {name: found[name] for name in LIMITS if name in found}
+    for number, table in enumerate(_list(found.get("group", []), f"{where}: group"), 1):
+        if not isinstance(table, dict):
+            raise ProblemError(f"{where}: group must be tables [[group]], found {table!r}")
+        here, before = f"{where}, group {table.get('name', number)!r}", len(missed or ())
+        try:
+            group = _group({**defaults, **table}, here, folder, missed)
+        except ProblemError as error:  # an unknown name, say, knows nothing of files
+            raise ProblemError(str(error) if where in str(error) else f"{here}: {error}") from None
+        yield group, len(missed or ()) > before
 
 
 def _group(table: dict[str, Any], where: str, folder: Path, missed: list[str] | None) -> Group:
@@ -203,13 +207,7 @@ def with_flags(
     instances. Instances and solvers change the groups of their kind; a group for which nothing is left is left out.
     """
     instances, solvers, metrics = tuple(instances), tuple(solvers), tuple(metrics)
-    if study is None:
-        if not instances:
-            raise ProblemError("a study needs instances: name a study, or give --instance")
-        given = {one.kind.name for flag in instances for one in read_instances(flag.removeprefix("+"))}
-        found = [kind for name, kind in KINDS.items() if name in given]
-        groups = tuple(Group(kind.group, (), read_methods((kind.own,), kind=kind)) for kind in found)
-        study = Study("flags", groups, "made of flags")
+    study = _of_flags(instances) if study is None else study
     kinds = list({group.kind.name: group.kind for group in study.groups}.values())
     for flag in solvers:
         if not any(_suits(flag, kind) for kind in kinds):
@@ -254,6 +252,16 @@ def with_flags(
     if not groups:
         raise ProblemError("no group of the study has an instance and a solver left: they are of different kinds")
     return replace(study, groups=groups)
+
+
+def _of_flags(instances: tuple[str, ...]) -> Study:
+    """Return the study that flags alone are: a group for every kind of their instances, with its own method."""
+    if not instances:
+        raise ProblemError("a study needs instances: name a study, or give --instance")
+    given = {one.kind.name for flag in instances for one in read_instances(flag.removeprefix("+"))}
+    found = [kind for name, kind in KINDS.items() if name in given]
+    groups = tuple(Group(kind.group, (), read_methods((kind.own,), kind=kind)) for kind in found)
+    return Study("flags", groups, "made of flags")
 
 
 def _suits(flag: str, kind: Kind) -> bool:
