@@ -8,7 +8,7 @@ import numba
 import numpy as np
 import scipy.fft
 
-from quartbench.errors import ProblemError, complex_array
+from quartbench.errors import DeficientError, ProblemError, complex_array
 from quartbench.metrics import Diagonal
 
 from .base import register_form
@@ -28,7 +28,7 @@ class DiffractionForm(TermForm):
     Parameters
     ----------
     masks : complex array of shape (L, …)
-        One mask for each pattern, of the shape of the signal. No entry of the signal may be dark behind all of them.
+        One mask for each pattern, of the shape of the signal. An entry that is dark behind all of them is in no term.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class DiffractionForm(TermForm):
         dark = np.flatnonzero(self._light.sum(axis=0) == 0.0)
         if dark.size:
             where = tuple(int(i) for i in np.unravel_index(dark[0], self.shape))
-            raise ProblemError(f"ρ is not positive definite: all masks are 0 at {where}, which no pattern sees")
+            raise DeficientError(f"ρ is not positive definite: all masks are 0 at {where}, which no pattern sees")
 
     def arrays(self):
         """Return the masks."""

@@ -75,8 +75,15 @@ def test_the_uniform_metric_of_masks_is_diagonal_and_right():
 def test_an_entry_behind_no_mask_is_named():
     masks = diffraction_masks(6, 3, 0)
     masks[:, 4] = 0.0
-    with pytest.raises(ProblemError, match=r"all masks are 0 at \(4,\)"):
-        qb.Problem(qb.DiffractionForm(masks), np.ones(6, dtype=complex))
+    with pytest.raises(qb.DeficientError, match=r"all masks are 0 at \(4,\)"):
+        inverse.phase(qb.DiffractionForm(masks), np.arange(1.0, 19.0))
+
+
+def test_measurements_that_are_all_alike_prefer_no_start():
+    rows = np.random.default_rng(0).standard_normal((24, 12)).view(np.complex128)
+    found = inverse.phase(rows, np.ones(24))
+    assert found.status in ("converged", "stationary")
+    assert 0.0 < found.residual < 1.0
 
 
 def test_loss_with_noise_is_graceful():

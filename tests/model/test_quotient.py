@@ -239,3 +239,20 @@ def test_a_direction_along_which_nothing_falls_proves_nothing():
     point, value = falling(ray(1e-10), direction)
     assert value == math.inf
     np.testing.assert_array_equal(point, direction)
+
+
+def test_a_place_that_is_dark_behind_all_masks_is_a_coordinate_that_no_term_sees():
+    masks = np.random.default_rng(0).standard_normal((3, 10)).view(np.complex128)
+    masks[:, 3] = 0.0
+    form = qb.DiffractionForm(masks)
+    assert isinstance(form.deficiency(), qb.DeficientError)
+    c = np.arange(1.0, 6.0) + 0.0j
+    assert qb.solve(form, c).status == "unbounded"
+    c[3] = 0.0
+    found = qb.solve(form, c, rel_gap=1e-9)
+    seen = np.array([0, 1, 2, 4])
+    waves = np.exp(2j * np.pi / 5 * np.outer(np.arange(5), np.arange(5)))
+    rows = (masks[:, None, :] * waves).reshape(15, 5)[:, seen]
+    assert found.success
+    assert found.x[3] == 0.0
+    assert found.fun == pytest.approx(qb.solve(qb.ComplexForm(rows), c[seen], rel_gap=1e-9).fun, rel=1e-8)
