@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from quartbench.errors import ProblemError, real_array
+from quartbench.errors import ProblemError, any_array, real_array
 from quartbench.linalg.dissection import Dissection
 from quartbench.linalg.laplacians import laplacian, laplacian_solver
 
@@ -53,15 +53,19 @@ class Laplacian(Metric):
         structure: Dissection | None = None,
         tau: np.ndarray | None = None,
     ) -> None:
-        weights = real_array(weights, "weights", 1)
+        edges, weights = any_array(edges, "edges"), real_array(weights, "weights", 1)
+        if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+            raise ProblemError(f"edges must be whole numbers of shape (m, 2), found {edges.dtype} {edges.shape}")
+        if len(edges) and (edges.min() < 0 or edges.max() >= points):
+            raise ProblemError(f"edges must join vertices 0 to {points - 1}, found {edges.min()} to {edges.max()}")
         if weights.size != len(edges) or not (weights > 0).all():
             raise ProblemError(f"weights must be {len(edges)} positive numbers, one per edge, found {weights.size}")
         self.points, self.coordinates = int(points), int(dim)
         self.dim = self.points * self.coordinates
         self.tau = tau
-        self.laplacian = laplacian(self.points, np.asarray(edges), weights)
+        self.laplacian = laplacian(self.points, edges, weights)
         self.mean_degree = 2.0 * weights.sum() / self.points
-        self.solver = laplacian_solver(self.laplacian, np.asarray(edges), weights, structure)
+        self.solver = laplacian_solver(self.laplacian, edges, weights, structure)
         self.factor = self.solver.method
         self.iterative = self.factor == "conjugate gradients"
 

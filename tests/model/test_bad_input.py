@@ -401,3 +401,17 @@ def test_good_arrays_are_not_copied():
     assert real_array(real, "a") is real
     assert complex_array(signal, "a") is signal
     assert real_array([1, 2], "a", 1).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("edges", "found"),
+    [
+        ([(0, 1), (1, 3)], "edges must join vertices 0 to 2, found 0 to 3"),
+        ([(0, 1), (-1, 2)], "edges must join vertices 0 to 2, found -1 to 2"),
+        ([0, 1], r"edges must be whole numbers of shape \(m, 2\)"),
+        ([(0.0, 1.0), (1.0, 2.0)], "edges must be whole numbers"),
+    ],
+)
+def test_the_edges_of_a_laplacian_are_named(edges, found):
+    with pytest.raises(ProblemError, match=found):
+        Laplacian(3, 1, edges, [1.0, 1.0])
