@@ -67,6 +67,7 @@ class DaskForm(BlockForm):
     True
     """
 
+    rigorous = True
     remote = True
 
     def __init__(

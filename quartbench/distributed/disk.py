@@ -40,6 +40,8 @@ class DiskForm(BlockForm):
     True
     """
 
+    rigorous = True
+
     def __init__(self, source: Any, rank: int = 1) -> None:
         super().__init__()
         self.rank = whole_number(rank, "rank")

@@ -57,7 +57,8 @@ class Form:
     cone : Cone
         Where ρ is definite, and problems live unless they say otherwise: the whole space, for most.
     rigorous : bool
-        Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust.
+        Whether the bounds of ``known_image`` and ``known_residual`` are proved, and not taken on trust. A class says so
+        of itself: what derives from it may be another function.
     factorable : bool
         Whether it is sensible to factor B⁽⁰⁾ of this form without being asked to.
     blind : bool
@@ -91,6 +92,10 @@ class Form:
     factorable = False
     remote = False
     bare_metric = "identity"
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.rigorous = cls.__dict__.get("rigorous", False)
 
     def __init__(self) -> None:
         self._count = [0]

@@ -31,6 +31,7 @@ class WeightedGraphForm(GraphForm):
         In the order of ``form.edges``.
     """
 
+    rigorous = True
     has_edges = False  # resistances are those of a graph whose edges are alike
     fuses_misfit = False
 

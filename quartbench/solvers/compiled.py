@@ -59,7 +59,9 @@ class Compiled:
     @classmethod
     def of(cls, form: Form, cone: Cone, solver: str) -> Compiled | None:
         """Return the compiled method for a form on a cone, None where they are not for it."""
-        if form.small_rows() is None or not ((cone.whole and cone.rigorous) or cone.nonnegative(form.dim)):
+        if form.small_rows() is None or not form.rigorous:
+            return None
+        if not ((cone.whole and cone.rigorous) or cone.nonnegative(form.dim)):
             return None
         return cls(form, cone, solver)
 

@@ -12,6 +12,7 @@ from quartbench import instances
 from quartbench.cones import CONES, register_cone
 from quartbench.errors import ProblemError
 from quartbench.forms import FORMS, register_form
+from quartbench.forms.dense import DenseForm
 from quartbench.precondition import METRICS
 from quartbench.solvers import solvers
 from quartbench.study.grid import read_instances
@@ -319,3 +320,46 @@ def test_a_metric_of_products_and_solves_alone_serves():
 
 def test_check_solver_is_still_there():
     assert check_solver("homgd")["dense, free, identity"].endswith("iterations")
+
+
+class Longer(qb.GraphForm):
+    """ρ(2X) of a graph, by products alone: known images are still those of X."""
+
+    def _image(self, x):
+        return super()._image(2.0 * x)
+
+    def _adjoint(self, weights):
+        return 2.0 * super()._adjoint(weights)
+
+    _evaluate = qb.TermForm._evaluate
+
+
+class Doubled(DenseForm):
+    """ρ(2x) of dense rows, by products alone."""
+
+    def _image(self, x):
+        return super()._image(2.0 * x)
+
+    def _adjoint(self, weights):
+        return 2.0 * super()._adjoint(weights)
+
+    _evaluate = qb.TermForm._evaluate
+
+
+@pytest.mark.parametrize(
+    ("form", "c"),
+    [
+        (Longer(4, 1, [[0, 1], [1, 2], [2, 3]]), np.array([[1.0], [2.0], [-3.0], [0.0]])),
+        (Doubled(np.array([[1.0, 2.0], [3.0, 1.0], [0.0, 1.0]])), np.array([1.0, 2.0])),
+    ],
+)
+def test_a_form_that_derives_from_a_proved_one_says_itself_that_it_is_proved(form, c):
+    assert type(form).__mro__[1].rigorous
+    assert not form.rigorous
+    assert not qb.solve(qb.Problem(form, c)).proved
+    assert not qb.solve(qb.Problem(form, c), solver="homgd").proved
+
+
+@pytest.mark.parametrize("kind", [qb.DiskForm, qb.DaskForm, type(qb.GraphForm(2, 1, [[0, 1]], [2.0]))])
+def test_kinds_of_the_package_that_derive_from_others_are_proved(kind):
+    assert kind.rigorous
