@@ -66,6 +66,7 @@ class OnQuotient:
         found.x = problem.form.native(x)
         found.setup_time += seconds
         words = f"{quotient.words()}, and c is perpendicular to its kernel"
+        found.proved = found.proved and problem.form.rigorous  # rows that were written down say nothing of products
         if quotient.exact:
             found.message += f"; {words}: x is 0 there"
             return found
@@ -112,7 +113,8 @@ def unbounded(problem: Problem, x: np.ndarray, value: float, why: str, solver: s
         "unbounded",
         nothing,
         gap=math.inf,
-        proved=value == -math.inf,  # where no term sees a coordinate; else the kernel is a decision
+        # Where no term sees a coordinate; else the kernel is a decision.
+        proved=value == -math.inf and problem.form.rigorous,
         solver=solver,
         metric="none",
         reason=why,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
 
 import quartbench as qb
 from quartbench.model.quotient import quotient
@@ -238,3 +239,14 @@ def test_rows_that_no_factor_takes_but_have_full_rank_are_refused_once(monkeypat
     monkeypatch.setattr("quartbench.precondition.metric", fails)
     with pytest.raises(qb.DeficientError, match="its rank cannot be told"):
         qb.solve(rows, np.ones(4), solver="homgd", metric="uniform")
+
+
+@pytest.mark.parametrize("c", [[1.0, 0.0, 2.0], [1.0, 3.0, 2.0]])
+def test_products_that_are_taken_on_trust_prove_nothing_of_coordinates_that_no_term_sees(c):
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    rows[:, 1] = 0.0
+    trusted = qb.solve(qb.Problem(qb.OperatorForm(aslinearoperator(rows)), c))
+    known = qb.solve(qb.Problem(qb.StackedForm(rows), c))
+    assert known.status == trusted.status
+    assert known.proved
+    assert not trusted.proved
