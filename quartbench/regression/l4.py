@@ -54,7 +54,7 @@ class Regression(OptimizeResult):
         nothing is left at all.
     proved : bool
         Whether both bounds are true in exact arithmetic, of A, b and weights as doubles; False where A is too large to
-        factor.
+        factor, or columns that are not zero are left out.
     residual : array of shape (m,)
         b − Ax, as computed.
     start : array of shape (n,)
@@ -154,6 +154,9 @@ def l4_regression(
         result.fun = data.norm_above(result.x, result.residual, rel_gap)
         if result.status != "exact":
             result.gap = _gap(result.fun, result.lower_bound)
+        # Rows may have full rank all the same: unless nothing is left out, that they depend is a decision, not a proof.
+        if result.lower_bound > 0.0 and given[:, np.delete(np.arange(given.shape[1]), span.columns)].any():
+            result.proved = False
         result.message += f"; of {A.shape[1]} columns {span.columns.size} are independent, and x has the least length"
     if rows is not A:  # of the rows as they were given
         result.residual = b - A @ result.x

@@ -237,3 +237,25 @@ def test_numbers_out_of_range_are_refused(size):
     for A, b, name in ((size, 1.0, "A"), (1.0, size, "b")):
         with pytest.raises(qb.ProblemError, match=f"{name} must have a largest entry between 1e-151 and 1e.151"):
             qb.l4_regression(A * np.ones((3, 1)), b * np.array([0.0, 1.0, 5.0]))
+
+
+@pytest.mark.parametrize("step", [2.0**-52, 1e-14])
+def test_nothing_is_proved_where_columns_are_left_out(step):
+    # The third column differs from the first in one row alone: exactly, large coefficients fit that row at no cost.
+    A, b = data(30, 3, seed=5)
+    A[:, 2] = A[:, 0]
+    A[3, 2] *= 1.0 + step
+    b[3] = 50.0
+    fit = qb.l4_regression(A, b)
+    without = qb.l4_regression(np.delete(A[:, :2], 3, axis=0), np.delete(b, 3))
+    assert "2 are independent" in fit.message
+    assert without.proved
+    assert without.fun < fit.lower_bound
+    assert not fit.proved
+
+
+def test_columns_of_zeros_are_left_out_exactly():
+    A, b = data(30, 3, seed=5)
+    fit = qb.l4_regression(np.insert(A, 1, 0.0, axis=1), b)
+    assert fit.proved
+    assert fit.status == "converged"
