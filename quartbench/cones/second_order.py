@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from quartbench.errors import ProblemError
 from quartbench.kernels import exact, projections
-from quartbench.linalg.known import U, exactly, raised, up
+from quartbench.linalg.known import U, exactly, ldexp, raised, up
 from quartbench.linalg.quadratic import boundary_refined, second_order_minimiser
 from quartbench.metrics import Cholesky
 
@@ -65,7 +65,9 @@ class SecondOrder(Cone):
         if contains(x):
             return x
         x = x.copy()
-        x[0] = up(math.fsum(exact.norm(np.ascontiguousarray(x[1:]), np.zeros(x.size - 1))))
+        power = math.frexp(float(np.abs(x).max()))[1]  # squares of 1e±200 would leave the range
+        near = np.ldexp(x[1:], -power)
+        x[0] = up(ldexp(up(math.fsum(exact.norm(near, np.zeros_like(near)))), power))
         return x
 
     def outside(self, r, shift=None):

@@ -4,6 +4,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -235,3 +236,16 @@ def test_where_a_point_may_move():
     assert boundary @ (signs * boundary) == 0.0
     for cone in (Orthant(), SecondOrder(), IceCreamAndMore()):
         assert cone.shifts(np.ones(4), np.zeros(4), 0.0, np.ones(4)) == [None]
+
+
+@pytest.mark.parametrize("power", [-1060, -1000, -600, -300, 0, 300, 600, 1000])
+def test_a_point_moved_into_the_second_order_cone_is_next_to_it_whatever_its_size(power):
+    # Squares of 1e±200 left the range: the first entry became 2⁻⁵⁰⁵ or infinite.
+    for seed in range(20):
+        x = np.random.default_rng(seed).standard_normal(5)
+        x[0] = np.linalg.norm(x[1:]) * (1.0 - 4e-16)
+        x = np.ldexp(x, power)
+        moved = SecondOrder().inside(x)
+        assert contains(moved)
+        assert (moved[1:] == x[1:]).all()
+        assert moved[0] <= x[0] * (1.0 + 2e-15) + 2e-323
