@@ -250,7 +250,7 @@ def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time
     lower = 0.0
     if math.isfinite(inner.lower_bound):
         below = unit * (HOMOGENISED / -inner.lower_bound) ** 0.75 * (1.0 - 64.0 * U) * data.kept(form)
-        lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 2.0 * U * least) - SMALLEST)
+        lower = max(0.0, (1.0 - 4.0 * U) * (scale * below - error - 4.0 * U * least) - SMALLEST)
     return _result(x, left, fit, upper, lower, rel_gap, inner)
 
 
@@ -300,10 +300,15 @@ class _Data:
         """Return 1 − q, for which the least norm on weighted rows that were rounded is the true one times that at most.
 
         A is off by 3u|A| there, entry by entry. With N(eⱼ) of the rows (A, r), which bounds |yⱼ|/‖(A, r)y‖₄, that
-        moves the norm of every residual (A, r)y by a share of q = 3u Σⱼ‖Aⱼ‖₄N(eⱼ) at most.
+        moves the norm of every residual (A, r)y by a share of q = 3u Σⱼ‖Aⱼ‖₄N(eⱼ) at most. Where all entries are 0, 1
+        or −1, nothing but the roots has been rounded: a row counts (1 + δ) times, |δ| ≤ 1.5u, and q ≤ 2u, once r is
+        allowed 1.5u more.
         """
         if self.roots is None:
             return 1.0
+        sizes = np.abs(self.given.data if sp.issparse(self.given) else self.given)
+        if ((sizes == 0.0) | (sizes == 1.0)).all():
+            return 1.0 - 4.0 * U
         proof, q = form.proof(), 0.0
         if proof is None:
             return 0.0

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from quartbench.errors import ProblemError, any_array, real_array
+from quartbench.linalg.known import U
 
 from .l4 import Regression, l4_regression
 
@@ -92,12 +93,19 @@ def placement(positions: Any, edges: Any, weights: Any = None, rel_gap: float = 
     if not np.isfinite(places[~free]).all() or free.all() or not free.any():
         raise ProblemError("positions must be finite for some points, which are fixed, and NaN for some to be placed")
     count, dim = places.shape
-    rows = edge_rows(count, dim, edges, weights)
+    edge_rows(count, dim, edges, weights)  # says what is wrong with them
+    rows = edge_rows(count, dim, edges)  # of ones: with fixed points they make no number that rounds
     _require_held(count, any_array(edges, "edges"), free)
     moving = np.repeat(free, dim)
     fixed = np.where(moving, 0.0, places.reshape(-1))
     used = rows[:, moving]
-    result = l4_regression(used, -(rows @ fixed), groups=dim, rel_gap=rel_gap)
+    result = l4_regression(used, -(rows @ fixed), weights, groups=dim, rel_gap=rel_gap)
+    if not free[any_array(edges, "edges")].any(axis=1).all():
+        # But differences of two fixed points round: each is a residual of its own, off by a share of u at most.
+        result.fun, result.lower_bound = result.fun * (1.0 + 4.0 * U), result.lower_bound * (1.0 - 4.0 * U)
+        result.gap = min(result.gap + 16.0 * U, 1.0) if result.fun > 0.0 else 0.0
+        if result.status == "converged" and not result.gap <= rel_gap:
+            result.status, result.success = "stalled", False
     places[free] = result.x.reshape(-1, dim)
     result.points = places
     return result

@@ -1,5 +1,7 @@
 """Graphs with weights, and fixed points: the same as graphs without them where that is the same."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -63,3 +65,29 @@ def test_points_are_placed_as_scipy_places_them():
 def test_what_cannot_be_placed_is_said(positions, edges, weights, message):
     with pytest.raises(qb.ProblemError, match=message):
         placement(positions, edges, weights)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_proved_is_true_of_the_points_where_these_leave_rounding_alone(weighted):
+    # Fixed points times the roots of weights, and differences of fixed points, were rounded before they cancelled.
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        positions, count = rng.standard_normal((7, 2)), int(rng.integers(1, 6))
+        positions[count:] = np.nan
+        edges = [(int(rng.integers(0, i)), i) for i in range(1, 7)] + [(0, 6), (0, 5), (1, 6)]
+        edges = list(dict.fromkeys(edges))
+        weights = 10.0 ** rng.uniform(-20.0, 20.0, len(edges)) if weighted else None
+        fits = [placement(positions, edges, weights, rel_gap=rel_gap) for rel_gap in (1e-3, 1e-12)]
+        found = [length(fit.points, edges, weights) for fit in fits]
+        for fit, one in zip(fits, found, strict=True):
+            assert fit.proved
+            assert one <= Fraction(fit.fun) ** 4
+            assert Fraction(fit.lower_bound) ** 4 <= min(found)
+
+
+def length(points, edges, weights):
+    """Return Σ w‖xᵢ − xⱼ‖⁴ as a fraction."""
+    places = [[Fraction(float(one)) for one in point] for point in points]
+    squares = [sum((a - b) ** 2 for a, b in zip(places[i], places[j], strict=True)) for i, j in edges]
+    weights = np.ones(len(edges)) if weights is None else weights
+    return sum(Fraction(float(weight)) * square**2 for weight, square in zip(weights, squares, strict=True))
