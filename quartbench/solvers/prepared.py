@@ -429,7 +429,7 @@ class Prepared:
         flat = self.form.flat(start, "start") / scaled.x_scale
         if not scaled.problem.c @ flat > 0.0:
             return None
-        other = starting_point(scaled.problem, self.metric)
+        other = starting_point(scaled.problem, self.metric, own=isinstance(self._given, str))
         value = scaled.problem.homogenised_value
         return start if value(flat) <= value(other) else None
 

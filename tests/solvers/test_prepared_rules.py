@@ -254,3 +254,12 @@ def test_passes_are_whole_numbers_and_seconds_have_their_unit():
     assert all(float(text.replace("−", "-")).is_integer() for text in passes)
     assert any(text.endswith("ms") for text in seconds)
     assert len(seconds) >= 4  # more than the whole numbers between them
+
+
+def test_many_whose_own_start_is_out_of_range_are_one_clear_error_from_a_given_start_too():
+    # The own start, 0/0, was computed beside the given one.
+    rows = np.random.default_rng(0).standard_normal((15, 3))
+    c = np.array([5e-324, -1.0, -1.0])
+    for starts in (None, [c]):
+        with pytest.raises(qb.ProblemError, match="columns of the rows must be in comparable units"):
+            qb.solve_many(rows, [c], "orthant", starts=starts)
