@@ -147,7 +147,10 @@ def l4_regression(
     except DependentError:
         span = independent(rows)
         part = _Data(given[:, span.columns], goals, rank, data.roots)
-        fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)
+        try:
+            fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)
+        except Dependent:
+            raise ProblemError("A must have columns in units that are closer: squares of some underflow") from None
         result = _minimised(part, fit, *limits)
         result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
         result.residual = aims - rows @ result.x
@@ -231,7 +234,9 @@ def _minimised(data: _Data, fit: Fit, rel_gap: float, max_iter: int | None, time
     A, b, rank = data.A, data.b, data.rank
     residual, error = data.residual(fit.x, fit.residual, rel_gap)
     least = length(residual)
-    if least <= EXACT * data.rounding(fit.x, len(fit.x) + 4.0) or not len(fit.x):
+    if not len(fit.x):
+        return _untouched(data, residual, error, rel_gap)
+    if least <= EXACT * data.rounding(fit.x, len(fit.x) + 4.0) and data.leaves_only_rounding(fit.x, least):
         return _exact(fit.x, data, residual, error)
     scale = least / (data.size / math.sqrt(len(fit.x)))
     column = residual / scale
@@ -282,10 +287,19 @@ class _Data:
         lost = count * math.sqrt(len(self.b)) * SMALLEST  # where products underflow
         return count * U * (1.0 + 1e-6) * (self.size * length(x) + self.length) + lost
 
+    def leaves_only_rounding(self, x: np.ndarray, least: float) -> bool:
+        """Say whether a residual of that length is no more than rounding makes, each column in its own units.
+
+        ‖A‖_F‖x‖ may be anything where columns differ in size; |A||x| has a norm of Σⱼ|xⱼ|‖Aⱼ‖ at most.
+        """
+        entries = self.A.power(2).sum(axis=0) if sp.issparse(self.A) else np.einsum("ij,ij->j", self.A, self.A)
+        terms = float(np.abs(x) @ np.sqrt(np.asarray(entries).reshape(-1)))
+        return least <= EXACT * (len(x) + 4.0) * U * (terms + self.length)
+
     def residual(self, x: np.ndarray, known: np.ndarray, rel_gap: float) -> tuple[np.ndarray, float]:
         """Return b − Ax, and a bound on the norm of its error that is little against the gap asked for, if possible."""
         error = self.rounding(x, len(x) + 4.0)
-        if error <= SHARE * rel_gap * norm(known, self.rank) or not len(x):
+        if error <= SHARE * rel_gap * norm(known, self.rank) or not x.any():
             return known, error
         self._form = self._form or StackedForm(self.given)
         image = self._form.known_image(np.ascontiguousarray(x))
@@ -385,6 +399,18 @@ def _exact(x: np.ndarray, data: _Data, residual: np.ndarray, error: float) -> Re
         solve_time=0.0,
         history=None,
     )
+
+
+def _untouched(data: _Data, residual: np.ndarray, error: float, rel_gap: float) -> Regression:
+    """Return the fit where no column is other than zero: x = 0 leaves b, and nothing leaves less."""
+    fit = _exact(np.empty(0), data, residual, error)
+    fit.lower_bound = max(0.0, (norm(residual, data.rank) - error) * (1.0 - (len(residual) + 8.0) * U))
+    if fit.lower_bound > 0.0:
+        fit.gap = _gap(fit.fun, fit.lower_bound)
+        fit.success = fit.gap <= rel_gap
+        fit.status = "converged" if fit.success else "stalled"
+        fit.message = "the columns are zero, and so every fit leaves b"
+    return fit
 
 
 def _gap(upper: float, lower: float) -> float:

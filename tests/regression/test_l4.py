@@ -232,6 +232,37 @@ def test_small_and_large_numbers_are_no_exact_fit(size):
     assert exactly(size * np.ones((3, 1)), size * np.array([0.0, 1.0, 5.0]), fit.x) <= Fraction(fit.fun) ** 4
 
 
+@pytest.mark.parametrize("size", [1e8, 1e12, 1e20])
+@pytest.mark.parametrize("wrap", [np.asarray, sp.csr_array])
+def test_columns_in_other_units_are_no_exact_fit(size, wrap):
+    # The product of ‖A‖ and ‖x‖ is large then, and its rounding was taken for that of the residual.
+    A, b = data(60, 3)
+    units = np.array([1.0 / size, 1.0, size])
+    fit, same = qb.l4_regression(wrap(A * units), b), qb.l4_regression(A, b)
+    assert fit.status == same.status == "converged"
+    assert fit.fun == pytest.approx(same.fun, rel=1e-7)
+    np.testing.assert_allclose(fit.x * units, same.x, rtol=1e-3, atol=1e-5)
+    assert qb.l4_regression(wrap(A * units), A.sum(axis=1)).status == "exact"
+
+
+def test_units_too_far_apart_are_one_clear_error():
+    A, b = data(30, 3)
+    with pytest.raises(qb.ProblemError, match="A must have columns in units that are closer"):
+        qb.l4_regression(A * [1e-100, 1.0, 1e100], b)
+
+
+def test_columns_of_zeros_leave_b_and_that_is_certified():
+    # It was called an exact fit, with a gap of 1.
+    A, b = np.zeros((7, 2)), np.arange(1.0, 8.0)
+    fit = qb.l4_regression(A, b)
+    assert (fit.status, fit.success, fit.proved) == ("converged", True, True)
+    assert fit.gap <= 1e-14
+    np.testing.assert_array_equal(fit.x, [0.0, 0.0])
+    assert Fraction(fit.lower_bound) ** 4 <= exactly(A, b, fit.x) <= Fraction(fit.fun) ** 4
+    assert qb.l4_regression(A, b, rel_gap=1e-18).status == "stalled"
+    assert qb.l4_regression(A, np.zeros(7)).status == "exact"
+
+
 @pytest.mark.parametrize("size", [1e-170, 1e200])
 def test_numbers_out_of_range_are_refused(size):
     for A, b, name in ((size, 1.0, "A"), (1.0, size, "b")):
