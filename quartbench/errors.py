@@ -111,11 +111,44 @@ def any_array(value: object, name: str) -> np.ndarray:
     """Return ``value`` as an array of whatever dtype; raise where it is none, as a list of unequal lists."""
     _require_unmasked(value, name)
     try:
-        if hasattr(value, "columns") and hasattr(value, "to_numpy"):  # a DataFrame; its columns may be nullable
-            return value.to_numpy(dtype=float, na_value=np.nan)
+        if hasattr(value, "columns") and hasattr(value, "to_numpy"):
+            return _of_table(value, name)
         return np.asarray(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError) as error:
+        if isinstance(error, ProblemError):
+            raise
         raise ProblemError(f"{name} must be an array of numbers, found {type(value).__name__}") from None
+
+
+def _of_table(table: Any, name: str) -> np.ndarray:
+    """Return the numbers of a DataFrame, whose columns may be nullable; raise where one holds something else."""
+    kinds = [getattr(kind, "kind", "O") for kind in table.dtypes]
+    if "c" in kinds:
+        return table.to_numpy()
+    for at, kind in enumerate(kinds):  # pandas makes numbers of dates, and of objects whatever float() takes
+        column = table.iloc[:, at]
+        try:
+            if kind in "mM":
+                raise TypeError
+            if kind == "O":
+                column.to_numpy(dtype=float, na_value=np.nan)
+        except (TypeError, ValueError):
+            raise ProblemError(
+                f"{name} must be numbers in every column, found {column.dtype} in column {table.columns[at]!r}"
+            ) from None
+    return table.to_numpy(dtype=float, na_value=np.nan)
+
+
+def require_same_order(vector: Any, name: str, labels: Any, of: str) -> None:
+    """Raise where a Series has the labels of a DataFrame in another order: entries go by position, never by label."""
+    index = getattr(vector, "index", None)
+    if not hasattr(index, "equals") or not hasattr(labels, "equals") or index.equals(labels):
+        return
+    if len(index) == len(labels) and set(index) == set(labels):
+        raise ProblemError(
+            f"{name} must have its entries in the order of {of}, found the same labels in another: "
+            f"{name}.loc of those labels has the right one, {name}.to_numpy() is taken as it is"
+        )
 
 
 def _require_unmasked(value: Any, name: str) -> None:
@@ -132,6 +165,8 @@ def real_array(value: object, name: str, ndim: int | None = None) -> np.ndarray:
         array = np.asarray(value)
         if np.iscomplexobj(array):
             raise ProblemError(f"{name} must be real, found complex values")
+        if array.dtype.kind in "mM":
+            raise ProblemError(f"{name} must be an array of numbers, found dtype {array.dtype}")
         array = np.ascontiguousarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, ProblemError):

@@ -77,7 +77,15 @@ def _read_text(separator: str | None) -> Callable[[Path], np.ndarray]:
             first = next(lines, "")
             # Spreadsheets write semicolons between columns where the comma is for decimals.
             between = ";" if separator == "," and ";" in first and "," not in first else separator
-            rest = lines if _is_heading(first.split(between)) else itertools.chain([first], lines)
+            words = first.split(between)
+            if separator == "," and len(words) > 1 and words[0].strip().strip('"') == "" and _is_heading(words):
+                raise ProblemError(
+                    "its first column has no name, as that of row labels that pandas writes: without it "
+                    "(to_csv(…, index=False)) all columns are numbers of the rows; to keep it, name it"
+                )
+            if between == "," and ";" in first and not _is_heading(first.replace(",", ".").split(";")):
+                raise ProblemError("it has semicolons between numbers with decimal commas: write decimal points")
+            rest = lines if _is_heading(words) else itertools.chain([first], lines)
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "loadtxt: input contained no data")
                 return np.loadtxt(rest, delimiter=between, comments=None, quotechar='"', ndmin=2)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from quartbench import views
 from quartbench.cones import Cone, cone_of
-from quartbench.errors import DeficientError, ProblemError, any_array
+from quartbench.errors import DeficientError, ProblemError, any_array, require_same_order
 from quartbench.forms import Form, form_of
 
 
@@ -72,11 +72,12 @@ class Problem:
         optimum: float | None = None,
         origin: dict[str, Any] | None = None,
     ) -> None:
+        require_same_order(c, "c", getattr(form, "columns", None), "the columns of the rows")
         self.form = form = form_of(form, rank)
         self.cone = cone_of(cone, form.cone).bind(form)
         form.require_cone(self.cone)
         self._require_definite()
-        flat = _finite(form.flat(_column(c, form), "c"), "c")
+        flat = _finite(_flat(c, form), "c")
         if not flat.any():
             raise ProblemError("c must not be zero: without it the minimiser is 0 and there is nothing to solve")
         self.trivial = self.cone.polar_contains(flat)
@@ -221,6 +222,17 @@ def over_cone(found: DeficientError, cone: Cone) -> DeficientError:
         f"{found}; on {cone!r} f is bounded below where no direction d of the cone has ρ(d) = 0 and ⟨c,d⟩ > 0, which "
         "is not decided here: add terms that see the missing directions, or drop them from the rows"
     )
+
+
+def _flat(c: Any, form: Form) -> np.ndarray:
+    """Return c as a flat vector; where it has as many entries as there are rows, say that these may be transposed."""
+    column = _column(c, form)
+    try:
+        return form.flat(column, "c")
+    except ProblemError as error:
+        if np.size(column) != form.terms * form.rank or np.iscomplexobj(column):
+            raise
+        raise ProblemError(f"{error}: there are as many rows; are they transposed? Each row is one of a term") from None
 
 
 def _column(c: Any, form: Form) -> Any:

@@ -52,7 +52,9 @@ class Resistances:
 def require_terms(form: Form) -> TermForm:
     """Return a form that has terms Bᵢ ⪰ 0 to weigh; raise where it has none, or they are seen not to span the space."""
     if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form with terms, found {type(form).__name__}")
+        raise ProblemError(
+            f"form must be a Form with terms, found {type(form).__name__}; StackedForm(rows) is that of rows"
+        )
     if not isinstance(form, TermForm):
         raise ProblemError(
             f"{type(form).__name__} has no terms with Bᵢ ⪰ 0, so no leverage scores; its metric is 'identity'"

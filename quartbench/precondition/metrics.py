@@ -57,6 +57,8 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric {name!r} is for p = 2, found p={options['p']!r}; lewis_weights computes others")
+    if not isinstance(form, Form):
+        raise ProblemError(f"form must be a Form, found {type(form).__name__}; StackedForm(rows) is that of rows")
     with Stopwatch() as watch:
         made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
     return made.declared(name=name, setup_seconds=watch.seconds)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.optimize import OptimizeResult
 
 from quartbench import views
-from quartbench.errors import ProblemError, any_array, real_array, whole_number
+from quartbench.errors import ProblemError, any_array, real_array, require_same_order, whole_number
 from quartbench.forms import StackedForm
 from quartbench.forms.reading import SIZES
 from quartbench.linalg.known import SMALLEST, U, exactly, length
@@ -138,6 +138,7 @@ def l4_regression(
     0.384351 True converged
     """
     require_positive("rel_gap", rel_gap, needed=True)
+    require_same_order(b, "b", getattr(A, "index", None), "the rows of A")
     A, b, top = _read(A, b)
     given, goals, rank = _grouped(A, b, groups)
     data, limits = _Data(given, goals, rank, _roots(weights, goals, rank), top), (rel_gap, max_iter, time_limit)

@@ -243,6 +243,8 @@ class Run:
         for iterate in iterates:
             seconds += perf_counter() - resumed
             iteration += 1
+            if iterate.__class__ is not Iterate:
+                raise TypeError(f"{self.method.name} must yield Iterate(point, value), found {type(iterate).__name__}")
             point, value, step, restart, _, reason, decrement, dual = iterate
             passes = form.passes
             add_passes(passes)

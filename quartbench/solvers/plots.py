@@ -55,7 +55,10 @@ def plot(
     histories = [getattr(result, "history", result) for result in results]
     for history in histories:
         if not hasattr(history, "gap"):
-            raise ProblemError(f"plot takes results of solve, or their histories, found {type(history).__name__}")
+            raise ProblemError(
+                f"plot takes results of solve, or their histories, found {type(history).__name__}"
+                + ("; give them one by one: plot(*results)" if isinstance(history, list | tuple) else "")
+            )
     shown = [np.isfinite(history.gap) & (history.gap > 0.0) for history in histories]
     if not any(mask.any() for mask in shown):
         raise ProblemError("the run has no certified gap to plot")

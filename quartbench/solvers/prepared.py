@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from quartbench import precondition
-from quartbench.cones import Cone, cone_of
+from quartbench.cones import CONES, Cone, cone_of
 from quartbench.errors import DeficientError, ProblemError
 from quartbench.forms import Form, TermForm, form_of
 from quartbench.forms.budget import Budget, SpentError
@@ -32,7 +32,7 @@ from .contract import Iterate, Solver, choice
 from .driver import Limits, Run, State, Wanted, closable
 from .progress import bar
 from .quotient import OnQuotient
-from .registry import make_solver
+from .registry import SOLVERS, make_solver
 from .results import Result, trivial
 from .single import InSingle
 
@@ -146,6 +146,8 @@ def _problem_of(given: Any, c: Any, cone: Cone | str | None, rank: int) -> Probl
     """Return the problem of a form or rows with c."""
     if c is None or isinstance(c, str):
         raise ProblemError(f"problem must be a Problem, or rows with c beside them, found {type(given).__name__}")
+    if isinstance(cone, str) and cone not in CONES and cone in SOLVERS:
+        raise ProblemError(f"a cone stands third, after rows and c, found the solver {cone!r}: solver={cone!r}")
     return Problem(given, c, cone, rank=rank)
 
 

@@ -175,10 +175,8 @@ def _several(given: Any) -> list:
 
 def _instances(problems: Any, folder: Path) -> tuple[grid.Instance, ...]:
     """Return the instances of problems, which are saved in a folder under their names."""
-    if isinstance(problems, Mapping):
-        named = list(problems.items())
-    else:
-        named = [(f"problem {number}", one) for number, one in enumerate(_several(problems), 1)]
+    given = _several(problems.items() if isinstance(problems, Mapping) else problems)
+    named = given if isinstance(problems, Mapping) else [(f"problem {n}", one) for n, one in enumerate(given, 1)]
     found: list[grid.Instance] = []
     for name, one in named:
         if isinstance(one, Problem):

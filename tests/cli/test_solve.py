@@ -75,7 +75,7 @@ def test_a_spreadsheet_may_separate_columns_by_semicolons(tmp_path):
         path.write_text(f"{headings}1;2\n3;4.5\n")
         np.testing.assert_array_equal(read_matrix(path, "rows"), [[1.0, 2.0], [3.0, 4.5]])
     path.write_text("1,5;2\n3;4\n")
-    with pytest.raises(ProblemError, match="could not convert"):
+    with pytest.raises(ProblemError, match="decimal commas"):
         read_matrix(path, "rows")
 
 

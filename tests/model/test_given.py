@@ -63,7 +63,7 @@ def test_what_follows_a_problem_is_its_solver_and_metric():
         (
             (pandas.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}), C[:2]),
             {},
-            "rows must be an array of numbers",
+            "rows must be numbers in every column, found .* in column 'b'",
         ),
         ((pandas.DataFrame({"a": [1.0, None], "b": [2, 3]}), C[:2]), {}, "rows must be finite, found NaN"),
         ((pandas.DataFrame({"a": [1.0, None]}).convert_dtypes(), C[:1]), {}, "rows must be finite, found NaN"),
@@ -149,3 +149,48 @@ def test_a_form_as_if_just_made_knows_its_zero_terms_still():
     more = padded("few")[1]
     np.testing.assert_array_equal(more.fresh().zero_terms(), more.zero_terms())
     assert more.fresh().passes == 0
+
+
+@pytest.mark.parametrize("make", [lambda c: c, pandas.Series.to_frame], ids=["Series", "DataFrame"])
+def test_labels_in_another_order_are_an_error_and_not_taken_by_position(make):
+    rows = pandas.DataFrame(ROWS, columns=list("abcde"))
+    c = pandas.Series(C, index=list("abcde"))
+    assert qb.solve(rows, make(c), rel_gap=1e-9).fun == pytest.approx(OPTIMUM, rel=1e-8)
+    turned = c[::-1]
+    with pytest.raises(qb.ProblemError, match="c must have its entries in the order of the columns of the rows"):
+        qb.solve(rows, make(turned))
+    assert qb.solve(rows, make(turned.loc[rows.columns]), rel_gap=1e-9).fun == pytest.approx(OPTIMUM, rel=1e-8)
+    assert qb.solve(rows, make(pandas.Series(C)), rel_gap=1e-9).fun == pytest.approx(OPTIMUM, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("column", "found"),
+    [
+        (pandas.date_range("2020", periods=3), "datetime64.* in column 'b'"),
+        (pandas.to_timedelta([1, 2, 3], unit="s"), "timedelta64.* in column 'b'"),
+        (["low", "high", "low"], "in column 'b'"),
+        (pandas.Categorical(["low", "high", "low"]), "category in column 'b'"),
+    ],
+    ids=["dates", "durations", "words", "categories"],
+)
+def test_a_column_that_holds_no_numbers_is_named(column, found):
+    with pytest.raises(qb.ProblemError, match=f"rows must be numbers in every column, found .*{found}"):
+        qb.Problem(pandas.DataFrame({"a": [1.0, 2.0, 4.0], "b": column}), [1.0, 1.0])
+
+
+def test_a_table_of_complex_numbers_keeps_its_imaginary_parts():
+    waves = ROWS + 1j * ROWS[::-1]
+    assert qb.solve(pandas.DataFrame(waves), C + 0j).fun == qb.solve(waves, C + 0j).fun
+
+
+@pytest.mark.parametrize("rows", [ROWS.T, sp.csr_array(ROWS.T), qb.StackedForm(ROWS.T)])
+def test_rows_the_wrong_way_round_are_told(rows):
+    with pytest.raises(qb.ProblemError, match=r"found shape \(5,\) .*: there are as many rows; are they transposed"):
+        qb.Problem(rows, C)
+    with pytest.raises(qb.ProblemError, match=r"found shape \(4,\) \(float64\)$"):
+        qb.Problem(rows, C[:4])
+
+
+def test_a_solver_in_the_place_of_the_cone_is_told():
+    with pytest.raises(qb.ProblemError, match=r"a cone stands third, after rows and c, .* solver='homgd'"):
+        qb.solve(ROWS, C, "homgd")

@@ -68,6 +68,20 @@ def test_what_went_wrong_is_said_in_words(tmp_path):
         read_matrix(written(tmp_path, "a.doc", "1"), "c")
 
 
+@pytest.mark.parametrize("header", [",a,b", '"",a,b'])
+def test_row_labels_that_pandas_writes_are_no_column(tmp_path, header):
+    with pytest.raises(ProblemError, match="its first column has no name"):
+        read_matrix(written(tmp_path, "a.csv", f"{header}\n0,1.5,2\n1,3,4\n"), "rows")
+    np.testing.assert_array_equal(
+        read_matrix(written(tmp_path, "b.csv", "t,a\n0,1.5\n1,3\n"), "rows"), [[0, 1.5], [1, 3]]
+    )
+
+
+def test_decimal_commas_are_named(tmp_path):
+    with pytest.raises(ProblemError, match="decimal commas"):
+        read_matrix(written(tmp_path, "a.csv", "1,5;2,5\n3,0;4,0\n"), "rows")
+
+
 def test_an_error_without_words_is_named(tmp_path, monkeypatch):
     def wordless(path):
         raise MemoryError

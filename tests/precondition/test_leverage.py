@@ -10,7 +10,7 @@ from quartbench.errors import ProblemError
 from quartbench.forms import ComplexForm, GramForm, StackedForm
 from quartbench.instances import barbell, coherent, complex_gaussian, geometric
 from quartbench.metrics import Diagonal, Identity
-from quartbench.precondition import coherence, leverage
+from quartbench.precondition import coherence, leverage, metric
 
 from .plain import stacked_forms, terms_of, traces_of, weights_for
 
@@ -136,3 +136,5 @@ def test_bad_input_is_named():
         leverage(StackedForm(np.ones((2, 3))))
     with pytest.raises(ProblemError, match="form must be a Form with terms, found ndarray"):
         leverage(np.eye(3))
+    with pytest.raises(ProblemError, match=r"form must be a Form, found ndarray; StackedForm\(rows\) is that of rows"):
+        metric(np.eye(3), "lewis")

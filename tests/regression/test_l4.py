@@ -263,6 +263,19 @@ def test_columns_of_zeros_leave_b_and_that_is_certified():
     assert qb.l4_regression(A, np.zeros(7)).status == "exact"
 
 
+def test_aims_with_the_labels_of_the_rows_in_another_order_are_an_error():
+    A, b = data(30, 3)
+    rows, aims = pandas.DataFrame(A), pandas.Series(b)
+    assert qb.l4_regression(rows, aims).fun == qb.l4_regression(A, b).fun
+    with pytest.raises(qb.ProblemError, match="b must have its entries in the order of the rows of A"):
+        qb.l4_regression(rows, aims.sort_values())
+
+
+def test_dates_are_no_numbers():
+    with pytest.raises(qb.ProblemError, match="b must be an array of numbers, found dtype datetime64"):
+        qb.l4_regression(np.eye(3), pandas.Series(pandas.date_range("2020", periods=3)))
+
+
 @pytest.mark.parametrize("size", [1e-170, 1e200])
 def test_numbers_out_of_range_are_refused(size):
     for A, b, name in ((size, 1.0, "A"), (1.0, size, "b")):

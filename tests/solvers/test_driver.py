@@ -445,6 +445,19 @@ def test_nan_never_becomes_the_result(certify):
     assert result.fun < 0.0
 
 
+@pytest.mark.parametrize("given", [np.ones(8), (np.ones(8), 0.0), None], ids=["a point", "a pair", "nothing"])
+def test_a_solver_that_yields_no_iterate_is_told(given):
+    # An array of eight numbers was taken apart as an iterate, others were "not enough values to unpack".
+    class Bare(Solver):
+        name = "bare"
+
+        def iterates(self, problem, metric, start):
+            yield given
+
+    with pytest.raises(TypeError, match=rf"^bare must yield Iterate\(point, value\), found {type(given).__name__}$"):
+        solve(PROBLEM, Bare())
+
+
 # Scale, starts, metrics -----------------------------------------------------------------------------------------------
 
 

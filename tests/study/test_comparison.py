@@ -105,6 +105,7 @@ def test_files_of_a_study_are_those_beside_it(tmp_path, monkeypatch):
         (lambda: qb.compare(PROBLEM, max_iter=0), "max_iter must be a whole number of at least 1, found 0"),
         (lambda: qb.compare(PROBLEM, time_limit=-1.0), "time_limit must be a positive number, found -1.0"),
         (lambda: qb.compare(PROBLEM, threads=0), "threads must be a whole number of at least 1, found 0"),
+        (lambda: qb.compare({}, "auto"), "compare needs at least one problem"),
         (lambda: _entry(type("Mine", (qb.Solver,), {"__module__": "__main__"})), "Mine must be in a file"),
     ],
 )
