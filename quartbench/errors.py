@@ -141,7 +141,7 @@ def _of_table(table: Any, name: str) -> np.ndarray:
 
 def require_same_order(vector: Any, name: str, labels: Any, of: str) -> None:
     """Raise where a Series has the labels of a DataFrame in another order: entries go by position, never by label."""
-    index = getattr(vector, "index", None)
+    index: Any = getattr(vector, "index", None)
     if not hasattr(index, "equals") or not hasattr(labels, "equals") or index.equals(labels):
         return
     if len(index) == len(labels) and set(index) == set(labels):

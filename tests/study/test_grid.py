@@ -400,3 +400,12 @@ def test_a_study_that_includes_itself_says_so(tmp_path):
     one.write_text(f'include = ["quick", "quick", "{other}"]')
     other.write_text('include = ["quick"]')
     assert len(grid.read_study(str(one)).groups) == 3 * len(grid.read_study("quick").groups)
+
+
+def test_a_study_file_of_another_ending_is_told():
+    with pytest.raises(
+        ProblemError, match=r"^unknown study '1\.tml' \(known: .*quick.*\); a file .* must end in \.toml$"
+    ):
+        grid.read_study("1.tml")
+    with pytest.raises(ProblemError, match=r"unknown study 'qick'; did you mean 'quick'\?"):
+        grid.read_study("qick")

@@ -56,7 +56,7 @@ def read_study(name: str, within: tuple[Path, ...] = ()) -> Study:
             raise ProblemError(f"study: there is no file {name!r}")
         return _study(path, lenient=False, within=within)
     if name not in shipped():
-        raise unknown_name("study", name, [*shipped(), "file.toml"])
+        raise ProblemError(f"{unknown_name('study', name, shipped())}; a file of your own must end in .toml")
     return _study(SHIPPED / f"{name}.toml", lenient=True, within=within)
 
 
