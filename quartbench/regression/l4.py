@@ -150,7 +150,7 @@ def l4_regression(
         part = _Data(given[:, span.columns], goals, rank, data.roots)
         try:
             fit = least_squares(part.A, aims, part.top) if span.columns.size else Fit(np.empty(0), aims, None)
-        except Dependent:
+        except DependentError:
             raise ProblemError("A must have columns in units that are closer: squares of some underflow") from None
         result = _minimised(part, fit, *limits)
         result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
