@@ -80,9 +80,10 @@ def solve(
     """Solve one problem to a certified gap.
 
     ROWS holds the stacked rows of the terms (complex ones for phase retrieval), and C the vector c. Both may be .csv,
-    .tsv, .txt, .parquet, Matrix Market (.mtx, .mtx.gz), .npy, or .npz of one array or of scipy.sparse.save_npz. A
-    directory of .npy or Parquet files holds blocks of rows, which stay on disk: they may be larger than memory. A
-    PROBLEM saved by quartbench (.npz) holds all of it; --cone takes the place of its own. Nothing is unpickled.
+    .tsv, .txt, .parquet, Matrix Market (.mtx, .mtx.gz), .npy, or .npz of one array or of scipy.sparse.save_npz; a .npz
+    of two arrays named A and c holds both. A directory of .npy or Parquet files holds blocks of rows, which stay on
+    disk: they may be larger than memory. A PROBLEM saved by quartbench (.npz) holds all of it; --cone takes the place
+    of its own. Nothing is unpickled.
 
     The exit code is 0 where the gap was reached, else 1; the point is written in both cases.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,16 @@ def read_matrix(path: Path, name: str) -> Matrix:
     ----------
     path : Path
         CSV, TSV or text (with or without a line of headings), Parquet (each column a column of the matrix), Matrix
-        Market, ``.npy``, or ``.npz`` of one array or of ``scipy.sparse.save_npz``.
+        Market, ``.npy``, or ``.npz`` of one array, of two named A and c, or of ``scipy.sparse.save_npz``.
     name : str
-        What it is to be, for the words of an error: "rows", "c".
+        What it is to be, "rows" or "c": which of A and c, and the words of an error.
     """
     read = next((reader for ending, reader in READERS.items() if path.name.lower().endswith(ending)), None)
     if read is None:
         raise ProblemError(f"{name}: {str(path)!r} must end in {', '.join(READERS)}, and hold what that says")
     try:
-        return read(path)
+        found = read(path)
+        return found["c" if name == "c" else "A"] if isinstance(found, dict) else found
     except Exception as error:  # whatever NumPy, pandas, Arrow and zipfile make of bytes that they did not write
         ending = next(ending for ending in READERS if path.name.lower().endswith(ending))
         raise ProblemError(f"{name}: {str(path)!r} is not a {ending} file of numbers: {_plain(error)}") from error
@@ -54,14 +56,25 @@ def _read_npy(path: Path) -> np.ndarray:
     return found
 
 
-def _read_npz(path: Path) -> Matrix:
+def holds_both(path: Path) -> bool:
+    """Say whether a file is a ``.npz`` of two arrays named A and c."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            return sorted(file.namelist()) == ["A.npy", "c.npy"]
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _read_npz(path: Path) -> Matrix | dict[str, np.ndarray]:
     with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
         names = sorted(file.files)
+        if names == ["A", "c"]:
+            return {name: file[name] for name in names}
         if "format" not in names:
             if len(names) != 1:
                 raise ProblemError(
-                    f"it must be one array, a matrix of scipy.sparse.save_npz or a problem saved by quartbench, found "
-                    f"the arrays {', '.join(names)}"
+                    f"it must be one array, two named A and c, a matrix of scipy.sparse.save_npz or a problem saved by "
+                    f"quartbench, found the arrays {', '.join(names)}"
                 )
             return file[names[0]]
     with path.open("rb") as handle:

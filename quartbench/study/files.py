@@ -10,7 +10,7 @@ from quartbench.distributed import DaskForm, DiskForm
 from quartbench.errors import ProblemError
 from quartbench.forms import Form, form_of
 from quartbench.model import Problem
-from quartbench.model.matrices import read_matrix
+from quartbench.model.matrices import holds_both, read_matrix
 
 
 def read_problem(
@@ -21,9 +21,10 @@ def read_problem(
     Parameters
     ----------
     source : Path
-        A problem saved by :meth:`Problem.save`, rows in any format of :func:`read_matrix`, or a directory of blocks.
+        A problem saved by :meth:`Problem.save`, rows in any format of :func:`read_matrix`, a ``.npz`` of arrays named A
+        and c, or a directory of blocks.
     linear : Path, optional
-        c beside rows.
+        c beside rows; it takes the place of that in a ``.npz`` of both.
     rank : int, optional
         Rows per term, 1 where it is not given. A saved problem has its own: another one is an error.
     cone : str, optional
@@ -32,6 +33,8 @@ def read_problem(
         Of a cluster whose workers read the rows, which are blocks of ``.npy`` or Parquet files.
     """
     if client is not None or not is_problem(source):
+        if linear is None and holds_both(source):
+            linear = source
         if linear is None:
             raise ProblemError(f"rows need a vector c beside them: quartbench solve {source} c.npy")
         form = read_form(source, rank) if client is None else DaskForm(source, client, rank or 1)

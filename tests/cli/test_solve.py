@@ -85,6 +85,20 @@ def test_c_may_be_one_row(tmp_path):
     np.testing.assert_array_equal(read_problem(tmp_path / "A.csv", tmp_path / "c.csv").c, [1.0, 2.0])
 
 
+def test_an_npz_of_two_arrays_named_a_and_c_holds_both(files):
+    A, c = np.load(files / "A.npy"), np.load(files / "c.npy")
+    np.savez(files / "both.npz", A=A, c=c)
+    found = read_problem(files / "both.npz", cone="orthant")
+    np.testing.assert_array_equal(found.form.rows, A)
+    np.testing.assert_array_equal(found.given, c)
+    assert found.cone.name == "orthant"
+    np.save(files / "other.npy", 2.0 * c)
+    np.testing.assert_array_equal(read_problem(files / "both.npz", files / "other.npy").given, 2.0 * c)
+    said = json.loads(run("solve", files / "both.npz", "--json").stdout)["fun"]
+    assert said == pytest.approx(json.loads(run("solve", files / "A.npy", files / "c.npy", "--json").stdout)["fun"])
+    assert run("precondition", files / "both.npz").exit_code == 0
+
+
 def test_the_cone_of_a_saved_problem_can_be_another(files):
     free, orthant = (
         json.loads(run("solve", files / "problem.npz", *cone, "--json").stdout) for cone in ([], ["--cone", "orthant"])
@@ -141,7 +155,7 @@ def test_an_unreached_gap_is_exit_code_1_and_the_point_is_kept(files):
         (["words.csv", "c.npy"], "could not convert string 'x' to float64 at row 0, column 2"),
         (["holes.csv", "c.npy"], "could not convert string '' to float64 at row 1, column 2"),
         (["pickle.npz", "c.npy"], "is not a .npz file of numbers: it holds something else"),
-        (["two.npz", "c.npy"], "must be one array, a matrix of scipy.sparse.save_npz or a problem saved by quartbench"),
+        (["two.npz", "c.npy"], "must be one array, two named A and c, a matrix of scipy.sparse.save_npz or a problem"),
         (["text.parquet", "c.npy"], "is not a .parquet file"),
         (["words.parquet", "c.npy"], "column 'b' must be numbers, found 'x'"),
         (["holes.parquet", "c.npy"], "no number may be missing, found none in row 1 of column 'b'"),

@@ -38,6 +38,16 @@ def test_peers_end_at_their_first_point_within_the_gap(name, least_squares, cond
     assert found.norms[0] == pytest.approx(norm(A, b, start), rel=1e-12)
 
 
+def test_reweighted_least_squares_take_newtons_steps():
+    A, b = regression_gaussian(300, 7)
+    limit = Goal(1e-15, 0.0, max_iter=2)
+    start, found = np.linalg.lstsq(A, b, rcond=None)[0], Irls().fit(A, b, limit)
+    r = b - A @ start
+    newton = start + np.linalg.solve(12.0 * A.T @ (r[:, None] ** 2 * A), 4.0 * A.T @ r**3)
+    assert found.norms[1] == pytest.approx(norm(A, b, newton), rel=1e-12)
+    assert found.norms[1] < found.norms[0]
+
+
 def test_the_conic_program_has_the_minimiser_of_the_norm():
     pytest.importorskip("clarabel")
     A, b = regression_gaussian(200, 5, seed=2)
