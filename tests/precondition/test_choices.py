@@ -215,7 +215,7 @@ def test_omega_is_one_and_a_half_where_it_is_not_given():
 @pytest.mark.parametrize("name", ["p", "eps", "omega"])
 def test_numbers_that_are_not_finite_are_refused(name):
     for wrong in (np.nan, np.inf):
-        with pytest.raises(ProblemError, match=f"{name} must be a "):
+        with pytest.raises(ProblemError, match=f"{name} must lie in "):
             lewis_weights(FORM, **{name: wrong})
 
 
