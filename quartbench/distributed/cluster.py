@@ -15,7 +15,7 @@ from quartbench.forms import StackedForm
 from quartbench.forms.blocks import block_count
 from quartbench.kernels import images, misfit
 from quartbench.kernels.exact import add, cubic_weights, dual_power, quartic
-from quartbench.linalg.known import U, finite, up
+from quartbench.linalg.known import U, finite, length, up
 
 from .blocks import Answer, BlockForm, added, operation
 from .engine import Engine, writeable
@@ -208,7 +208,7 @@ class DaskForm(BlockForm):
         """Return the root sum of squares of the products 4‖sᵢ‖²sᵢ·Uᵢⱼxⱼ, which add up to 4ρ(x). One pass."""
         self._read()
         largest, squares = self._each(_noise, (), (image,), _larger)[0]
-        return self.scale * largest * float(np.sqrt(squares @ x**2))
+        return self.scale * largest * length(np.sqrt(squares) * x)
 
     # Misfits: d and ω are numbers of the terms, and stay on the workers once they were there --------------------------
 

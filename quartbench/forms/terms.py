@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from quartbench.errors import ProblemError, any_array, real_array, unknown_name
 from quartbench.kernels import images, misfit
 from quartbench.kernels.exact import cubic_weights, dual_power, quartic
-from quartbench.linalg.known import U, finite
+from quartbench.linalg.known import U, finite, length
 from quartbench.metrics import Bounds, Cholesky, Metric
 from quartbench.runtime.blas import blas_threads
 
@@ -537,7 +537,8 @@ class TermForm(Form):
             bound = largest * float(np.linalg.norm(weights * norms)) * float(np.abs(x).max())
             if bound <= enough:
                 return bound
-        return largest * float(np.sqrt(self.column_squares(weights**2) @ x**2))
+        # In columns of 1e±80 squares of x alone may leave the range.
+        return largest * length(np.sqrt(self.column_squares(weights**2)) * x)
 
     def known_image(self, x, exact=True):
         """Return Mx with bounds that are taken on trust: see :mod:`.trusted`."""

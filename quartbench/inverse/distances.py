@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +13,7 @@ from quartbench.errors import ProblemError, real_array, whole_number
 from quartbench.forms import GraphForm
 from quartbench.kernels import graph
 from quartbench.linalg.edges import adjacency
+from quartbench.linalg.known import length
 
 from .contract import Method
 from .driver import State, solve
@@ -20,6 +22,9 @@ from .known import Data, read_distances, with_anchors
 from .problem import Problem
 from .results import Result, Stage
 from .rigidity import hinges, loose_points, movable_points, named, require_connected
+
+#: Distances that are longer are refused: F, the sum of their fourth powers, would be no number of floating point.
+LONGEST = 1e70
 
 #: In the weights 1/(d² + FLOOR·mean): how long a distance of length 0 is taken to be.
 FLOOR = 0.1
@@ -127,6 +132,18 @@ def distances(
     dim = whole_number(dim, "dim")
     relax, attempts = whole_number(relax, "relax", 0), whole_number(attempts, "attempts", 0)
     data = with_anchors(read_distances(D, edges, weights), anchors, dim)
+    if data.lengths.max() > LONGEST:
+        raise ProblemError(
+            f"D must not hold distances above {LONGEST:g}, found {data.lengths.max():.2g}: F, the sum of their "
+            "fourth powers, would be no number of floating point; measure in another unit"
+        )
+    if data.points > 2 * len(data.edges):  # before anything of that size is made
+        held = np.unique(data.edges)
+        alone = int(np.append(held != np.arange(held.size), True).argmax())
+        raise ProblemError(
+            f"edges must hold every point 0, 1, …, {data.points - 1}, found none at point {alone}: number the points "
+            "from 0 on, or add distances"
+        )
     joined = adjacency(data.points, data.edges)
     require_connected(joined)
     search = _Search(data, dim, method, {"tol": tol, "max_iter": max_iter, "callback": callback, "progress": progress})
@@ -170,7 +187,7 @@ class _Search:
         self.problems: dict[tuple[int, bool], Problem] = {}
         self.stages: list[Stage] = []
         self.best: Result | None = None
-        self.agreeing, self.settled, self.weighted = 0, False, np.inf
+        self.agreeing, self.settled, self.weighted = 0, False, np.inf  # the last is a share of ‖d‖², as all F here
 
     def problem(self, dim: int, even: bool) -> Problem:
         """Return the problem in so many dimensions: with the user's weights, or with even ones."""
@@ -219,15 +236,15 @@ class _Search:
             self.stages += [stage._replace(name="weighted solve") for stage in found.stages]
             if watch.hopeless:
                 return
-            point, self.weighted = found.x, min(found.fun, self.weighted)
+            point, self.weighted = found.x, min(found.residual**2, self.weighted)
         found = solve(self.problem(self.dim, False), self.method, point, seed=seed, **self.options)
         self.stages += found.stages
-        best = self.best
-        if best is not None and abs(found.fun - best.fun) <= CONFIRMED * best.fun:
+        before, now = np.inf if self.best is None else self.best.residual**2, found.residual**2
+        if abs(now - before) <= CONFIRMED * before < np.inf:
             self.agreeing += 1
-        elif best is None or found.fun < best.fun:
+        elif now < before:
             self.agreeing = 1
-        if best is None or found.fun < best.fun:
+        if self.best is None or now < before:
             self.best = found
         self.settled = (
             (self.agreeing >= AGREEING and self._spread() > SPREAD)
@@ -296,16 +313,17 @@ class _Watch:
 
     def __call__(self, state: State) -> Any:
         """Stop where F hardly falls and is many times the best."""
-        self.slow = self.slow + 1 if SETTLING * self.before < state.fun > HOPELESS * self.best else 0
-        self.before = state.fun
+        share = state.residual**2
+        self.slow = self.slow + 1 if SETTLING * self.before < share > HOPELESS * self.best else 0
+        self.before = share
         return False if self.hopeless else self.callback(state) if self.callback is not None else None
 
 
 def _least_on_ray(problem: Problem, point: np.ndarray) -> float:
-    """Return F at the best scale of a point."""
-    flat = problem.form.flat(point)
-    image = problem.misfit.image(flat)
-    line = problem.misfit.line(0.0 * image, image)
+    """Return F at the best scale of a point, in units in which it is of order one."""
+    misfit, flat = problem.misfit.normalised()[0], problem.form.flat(point)
+    image = misfit.image(flat / (float(np.abs(flat).max()) or 1.0))
+    line = misfit.line(0.0 * image, image)
     return float(line[0] - 0.25 * line[2] ** 2 / line[4]) if line[4] > 0.0 else np.inf
 
 
@@ -354,8 +372,10 @@ def rmse(x: np.ndarray, edges: np.ndarray, lengths: np.ndarray) -> float:
     """Return the root mean square error of distances."""
     heads, tails = np.ascontiguousarray(edges.T)
     apart = graph.image(heads, tails, np.ascontiguousarray(x)).reshape(len(heads), -1)
-    found = np.sqrt(np.einsum("ij,ij->i", apart, apart))
-    return float(np.sqrt(((found - lengths) ** 2).mean()))
+    unit = float(np.abs(apart).max(initial=0.0)) or 1.0  # squares of 1e-160 would be zero
+    found = unit * np.sqrt(np.einsum("ij,ij->i", apart / unit, apart / unit))
+    missed = found - lengths
+    return length(missed) / math.sqrt(missed.size)
 
 
 def onto_anchors(x: np.ndarray, anchors: dict[int, Any]) -> np.ndarray:

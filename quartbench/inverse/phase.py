@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 from typing import Any
 
@@ -102,8 +103,10 @@ def phase(
         elif attempt:
             point = "random"
         found = _solved(even, last, point, method, options, stages, seed + attempt)
-        agreed = best is not None and abs(found.fun - best.fun) <= CONFIRMED * best.fun
-        if best is None or found.fun < best.fun:
+        # Shares of ‖d‖², where F itself may underflow.
+        before, now = math.inf if best is None else best.residual**2, found.residual**2
+        agreed = abs(now - before) <= CONFIRMED * before < math.inf
+        if best is None or now < before:
             best = found
         if best.status == "stopped" or agreed or best.residual <= max(POOR, tol):
             break

@@ -455,12 +455,14 @@ def starting_point(problem: Problem, metric: Metric, start: Any = None, own: boo
     about ‖P‖^{−4} there, and at the minimiser, and has to be a number.
     """
     if start is None or own:
-        point = problem.cone.project(metric.solve(problem.c), metric)
-        inner = float(problem.c @ point)
-        if own and not 1.0 / STEEPEST <= inner <= STEEPEST:
+        with np.errstate(over="ignore", invalid="ignore"):  # P may be out of range, which is an error that has a name
+            point = problem.cone.project(metric.solve(problem.c), metric)
+            inner = float(problem.c @ point)
+        if not math.isfinite(inner) or (own and not 1.0 / STEEPEST <= inner <= STEEPEST):
+            far = f"of about {inner:.1e}" if math.isfinite(inner) else "out of the range of floating point"
             raise ProblemError(
                 "columns of the rows must be in comparable units: the minimiser is so far from their size, by a factor "
-                f"of about {inner:.1e}, that fourth powers are no numbers; scale the columns that are small or large"
+                f"{far}, that fourth powers are no numbers; scale the columns that are small or large"
             )
         if start is None:
             return point / inner

@@ -282,6 +282,27 @@ def test_parts_that_no_distance_joins_are_named():
         completed(truth, apart)
 
 
+@pytest.mark.parametrize("unit", [2.0**-500, 2.0**-300, 2.0**-200, 2.0**200, 2.0**230])
+def test_a_search_does_not_depend_on_the_unit(unit):
+    truth, edges = cloud(30, 0.35, dim=2)
+    plain = completed(truth, edges)
+    found = completed(unit * truth, edges)
+    assert found.success
+    assert len(plain.stages) > 5  # one run is not enough here; powers of two round nothing on the way
+    assert [stage.name for stage in found.stages] == [stage.name for stage in plain.stages]
+    assert found.rmse <= 1e-7 * unit
+
+
+def test_distances_whose_fourth_powers_are_no_numbers_are_refused():
+    with pytest.raises(ProblemError, match="D must not hold distances above 1e\\+70, found 1e\\+80"):
+        inverse.distances([1e80, 1.0, 1.0], [(0, 1), (0, 2), (1, 2)], dim=2)
+
+
+def test_points_in_no_edge_are_named_before_anything_of_their_number_is_made():
+    with pytest.raises(ProblemError, match=r"edges must hold every point .* found none at point 2"):
+        inverse.distances([1.0, 1.0], [(0, 1), (1, 2**40)], dim=2)
+
+
 def test_motions_are_no_error():
     truth, _ = cloud(20, 1.0)
     turn = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]

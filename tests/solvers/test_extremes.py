@@ -78,6 +78,25 @@ def test_columns_in_units_too_far_apart_are_refused(name):
         qb.solve(problem, name)
 
 
+@pytest.mark.parametrize("kind", ["real", "complex"])
+def test_columns_whose_start_is_no_number_are_refused_without_a_warning(kind):
+    # c over the squares of the columns is 1e320.
+    rows = ROWS[:, :2] * [1e80, 1e-80]
+    form = qb.StackedForm(rows) if kind == "real" else qb.ComplexForm(rows + 1j * rows[::-1])
+    with pytest.raises(qb.ProblemError, match="by a factor out of the range of floating point"):
+        qb.solve(qb.Problem(form, np.ones(2, dtype=form.dtype)), "homgd", metric="uniform")
+
+
+@pytest.mark.parametrize("name", ["homgd", "accel-homgd"])
+def test_columns_as_far_apart_as_c_are_solved_without_a_warning(name):
+    # The unknowns are 1e±160 apart, and their squares no numbers.
+    units = np.array([1e80, 1e-80])
+    rows = ROWS[:, :2] * units + 1j * (ROWS[::-1, :2] * units)
+    result = qb.solve(qb.Problem(qb.ComplexForm(rows), units * (1.0 + 1.0j)), name, rel_gap=1e-8)
+    assert result.success
+    assert result.proved
+
+
 @pytest.mark.parametrize("size", [1e300, 1e-300])
 def test_an_optimum_that_is_no_number_is_refused(size):
     with pytest.raises(qb.ProblemError, match=r"f\* must be a number of floating point"):
