@@ -167,11 +167,13 @@ def _by_multipliers(matrix: np.ndarray, q: np.ndarray) -> np.ndarray | None:
     return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np.ndarray) -> np.ndarray:
     """Return the step e to the minimiser of ½⟨e,He⟩ − ⟨r,e⟩ on the boundary of the ice-cream cone, to more digits.
 
     e is the difference of two points, and has lost digits where it is short. Newton's method on its own equations, r −
-    He + λJx = 0 and ⟨x,Jx⟩ = 0 for x = point + e, finds them again.
+    He + λJx = 0 and ⟨x,Jx⟩ = 0 for x = point + e, finds them again; where it goes astray, and be it out of the range of
+    floating point, what was found before stays.
     """
     n = len(r)
     signs = np.where(np.arange(n) == 0, 1.0, -1.0)
@@ -179,7 +181,7 @@ def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np
     roots = np.sqrt(np.maximum(diagonal, max(ROUNDING * diagonal.max(), np.finfo(float).tiny)))  # some may be zero
     normal = signs * (point + e)
     square = float(normal @ normal)
-    if not square > 0.0:
+    if not 0.0 < square < math.inf:
         return e
     multiplier = float(normal @ (matrix @ e - r)) / square
     kept, least = e, math.inf
@@ -187,8 +189,10 @@ def boundary_refined(matrix: np.ndarray, r: np.ndarray, point: np.ndarray, e: np
         x = point + e
         normal = signs * x
         rest = (r - matrix @ e + multiplier * normal) / roots
-        beyond = -0.5 * float(x @ normal)
-        size = float(np.linalg.norm(rest)) + abs(beyond) * float(np.linalg.norm(rest)) / float(np.linalg.norm(x)) ** 2
+        beyond, square = -0.5 * float(x @ normal), float(x @ x)
+        if not 0.0 < square < math.inf:
+            break
+        size = float(np.linalg.norm(rest)) * (1.0 + abs(beyond) / square)
         if not size < least:
             break
         kept, least = e, size

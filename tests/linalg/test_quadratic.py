@@ -103,6 +103,13 @@ def test_newtons_direction_minimises_the_model_in_the_cone(seed):
         assert model(e) <= model(cone.euclidean(point + e + 0.1 * other) - point) + 1e-9
 
 
+def test_a_step_whose_square_is_no_number_is_left_as_it_is():
+    # Newton's method on the equations of the boundary went there, for a row of 1e28 beside others.
+    point = 1e200 * np.array([1.0, 0.6, -0.7])
+    step = np.zeros(3)
+    np.testing.assert_array_equal(boundary_refined(np.eye(3), -point, point, step), step)
+
+
 def test_a_step_to_zero_is_left_as_it_is():
     point = np.array([1.0, 1.0])
     np.testing.assert_array_equal(boundary_refined(np.eye(2), -point, point, -point), -point)
