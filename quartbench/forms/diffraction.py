@@ -28,7 +28,8 @@ class DiffractionForm(TermForm):
     Parameters
     ----------
     masks : complex array of shape (L, …)
-        One mask for each pattern, of the shape of the signal. An entry that is dark behind all of them is in no term.
+        One mask for each pattern, of the shape of the signal; they are copied. An entry that is dark behind all of them
+        is in no term.
 
     Examples
     --------
@@ -42,7 +43,8 @@ class DiffractionForm(TermForm):
 
     def __init__(self, masks: Any) -> None:
         super().__init__()
-        self.masks = complex_array(masks, "masks")
+        self.masks = np.array(complex_array(masks, "masks"))
+        self.masks.flags.writeable = False  # what follows is made of them once
         if self.masks.ndim < 2 or self.masks.size == 0:
             raise ProblemError(f"masks must have shape (patterns, …) of the signal, found shape {self.masks.shape}")
         self.shape = self.masks.shape[1:]

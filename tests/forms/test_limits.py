@@ -485,6 +485,15 @@ def test_complex_rows_are_not_corrected_by_the_factor_of_the_proof():
     assert form.proving() is None
 
 
+def test_masks_that_are_changed_later_are_those_of_before():
+    # Products took half of what was changed: a form whose gradient was not that of its values.
+    masks, x = rows_of(4, 3) + 1j, rows_of(1, 6)[0]
+    kept, form = DiffractionForm(masks.copy()), DiffractionForm(masks)
+    masks *= 5.0
+    np.testing.assert_array_equal(form.masks, kept.masks)
+    np.testing.assert_array_equal(form.gradient(x), kept.gradient(x))
+
+
 @pytest.mark.parametrize("form", [StackedForm(rows_of(8, 2)), DiffractionForm(rows_of(4, 2) + 1j)], ids=["rows", "FFT"])
 @pytest.mark.parametrize(("rounding", "factor"), [(0.9e-6, "cholesky"), (1.1e-6, "qr")])
 def test_rows_are_factored_by_qr_where_traces_would_lose_a_millionth(form, rounding, factor, monkeypatch):
