@@ -156,11 +156,17 @@ def l4_regression(
         result.x, result.start = span.least_norm(result.x), span.least_norm(result.start)
         result.residual = aims - rows @ result.x
         result.fun = data.norm_above(result.x, result.residual, rel_gap)
-        if result.status != "exact":
-            result.gap = _gap(result.fun, result.lower_bound)
         # Rows may have full rank all the same: unless nothing is left out, that they depend is a decision, not a proof.
         if result.lower_bound > 0.0 and given[:, np.delete(np.arange(given.shape[1]), span.columns)].any():
             result.proved = False
+            result.lower_bound = max(0.0, result.lower_bound - span.undecided(rows, result.x))
+        if result.lower_bound > result.fun:  # what was left out counts for more than that, and nothing is claimed
+            result.lower_bound = 0.0
+        if result.status != "exact":
+            result.gap = _gap(result.fun, result.lower_bound)
+            result.message = f"{_within(result.gap)}; {result.message.partition('; ')[2]}"
+            if result.status == "converged" and not result.gap <= rel_gap:
+                result.status, result.success = "stalled", False
         result.message += f"; of {A.shape[1]} columns {span.columns.size} are independent, and x has the least length"
     if rows is not A:  # of the rows as they were given
         result.residual = b - A @ result.x
@@ -419,6 +425,10 @@ def _gap(upper: float, lower: float) -> float:
     return (upper - lower) / upper * (1.0 + 4.0 * U)
 
 
+def _within(gap: float) -> str:
+    return f"‖Ax − b‖₄ is within the relative gap {gap:.2e} of the least"
+
+
 def _result(x, residual, fit: Fit, upper: float, lower: float, rel_gap: float, inner: Result) -> Regression:
     gap = _gap(upper, lower)
     status = inner.status if gap <= rel_gap or inner.status != "converged" else "stalled"
@@ -432,6 +442,6 @@ def _result(x, residual, fit: Fit, upper: float, lower: float, rel_gap: float, i
         start=fit.x,
         status="converged" if gap <= rel_gap else status,
         success=gap <= rel_gap,
-        message=f"‖Ax − b‖₄ is within the relative gap {gap:.2e} of the least; {inner.message}",
+        message=f"{_within(gap)}; {inner.message}",
         **{name: inner[name] for name in ("nit", "passes", "setup_time", "solve_time", "history")},
     )

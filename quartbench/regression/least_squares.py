@@ -45,12 +45,23 @@ class Span(NamedTuple):
         """Return the coefficients of least norm that fit as x on the columns does."""
         return self.basis @ (self.basis[self.columns].T @ x)
 
+    @staticmethod
+    def undecided(A: np.ndarray, x: np.ndarray) -> float:
+        """Return how far Ax may be from a combination of the columns kept: what counts as rounding of each."""
+        lengths = np.sqrt(np.einsum("ij,ij->j", A, A))
+        return _rounding(A) * float(lengths @ np.abs(x))
+
+
+def _rounding(A: np.ndarray) -> float:
+    """Return the share of its length up to which what a column has beside others is rounding."""
+    return max(A.shape) * float(np.finfo(float).eps)
+
 
 def independent(A: np.ndarray) -> Span:
     """Return fewer columns that span all, by a QR factorisation with pivots."""
     scale = np.sqrt(np.einsum("ij,ij->j", A, A))
     upper, pivots = scipy.linalg.qr(A / np.where(scale > 0.0, scale, 1.0), mode="r", pivoting=True)
-    rank = int(np.count_nonzero(np.abs(upper.diagonal()) > max(A.shape) * np.finfo(float).eps))
+    rank = int(np.count_nonzero(np.abs(upper.diagonal()) > _rounding(A)))
     rank = min(rank, A.shape[1] - 1)
     rows = np.empty((rank, A.shape[1]))
     rows[:, pivots] = upper[:rank] * scale[pivots]

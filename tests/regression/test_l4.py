@@ -120,6 +120,19 @@ def test_an_exact_fit_says_so():
     assert qb.l4_regression(A[:3], np.ones(3)).status == "exact"
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_the_gap_of_dependent_columns_in_other_units_is_no_less_than_nothing_and_what_was_asked_for(seed):
+    # The shortest x has terms of 1e7 that cancel, and what rounding leaves of them: a better fit than the bound, or one
+    # that had converged with a gap above the one asked for.
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((6, 2)) * [1e5, 1e-3]
+    A, b, rel_gap = np.column_stack([A, A[:, 0] + A[:, 1]]), rng.standard_normal(6), 10.0 ** rng.uniform(-13.0, -6.0)
+    fit = qb.l4_regression(A, b, rel_gap=rel_gap)
+    assert 0.0 <= fit.lower_bound <= fit.fun
+    assert fit.gap >= 0.0
+    assert fit.success == (fit.gap <= rel_gap) == (fit.status == "converged")
+
+
 def test_dependent_columns_give_the_shortest_coefficients():
     A, b = data(40, 3, seed=5)
     fit = qb.l4_regression(A, b)
