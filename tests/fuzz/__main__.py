@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
-from .problems import FORMS, SET, case, form_of
+from .problems import FORMS, LARGE, SET, case, form_of
 from .solves import BAD, Solves
 from .table import Record, table
 
@@ -75,6 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path(".fuzz/solves.jsonl"), help="the file of what was solved")
     parser.add_argument("--first", type=int, default=0, help="the first number")
     parser.add_argument("--form", choices=FORMS, help="only problems of this form")
+    parser.add_argument("--large", action="store_true", help="only large problems; from number 1000000 on larger ones")
     parser.add_argument("--list", action="store_true", help="print the table of the file, and solve nothing")
     parser.add_argument(
         "--again", action="store_true", help="solve again what went wrong, and what auto did not certify"
@@ -93,7 +94,8 @@ def main(arguments: list[str] | None = None) -> int:
     done, number, started, here = sum(map(count, records.values())), options.first, perf_counter(), 0
     with options.out.open("a", encoding="utf-8") as file:
         while done < options.solves and not options.list:
-            if number not in records and options.form in (None, form_of(number)):
+            wanted = not options.large or number % LARGE == LARGE - 1
+            if number not in records and wanted and options.form in (None, form_of(number)):
                 records[number] = record = run(number)
                 file.write(json.dumps(record._asdict()) + "\n")
                 file.flush()

@@ -14,9 +14,12 @@ from tests.kernels.plain import edge_rows, embedding
 from .cases import CONES, Case, stated
 from .exactly import Exact, ExactGram, ExactRows
 
+#: Numbers from which on large problems are of up to 500 unknowns: there proofs and kernels take their other ways.
+HUGE = 1_000_000
+
 
 def planted(number: int, form: str, cone: str, large: bool, rng: np.random.Generator) -> Case:
-    """Return a planted problem, of 60 to 150 unknowns where it is large."""
+    """Return a planted problem, of 60 to 150 unknowns where it is large; of up to 500 from HUGE on."""
     features = {feature for feature in ("units", "scaled") if rng.random() < 0.4}
     a, j = (int(rng.integers(-160, 161)), int(rng.integers(-90, 91))) if "scaled" in features else (0, 0)
     if form == "float32":
@@ -28,7 +31,7 @@ def planted(number: int, form: str, cone: str, large: bool, rng: np.random.Gener
         return _on_points(number, form, known, *_gram(cone, large, a, j, rng))
     if form == "graph":
         return _on_points(number, form, known, *_graph(cone, a, j, rng))
-    rows, rank = _whole_rows(form, rng)
+    rows, rank = _whole_rows(form, number >= HUGE, rng)
     real = embedding(rows) if form == "complex" else rows
     x, slack = _planted_point(real.shape[1], cone, None, rng)
     c = _float(_gradient(real, rank, x) - slack, a + 3 * j)
@@ -70,7 +73,7 @@ def _graph(cone, a, j, rng) -> tuple[qb.Form, Exact, np.ndarray]:
     return built, ExactRows(rows, 2, c, cone, scale=2.0**a, shape=shape), _float(x, j - a)
 
 
-def _whole_rows(form: str, rng: np.random.Generator) -> tuple[np.ndarray, int]:
+def _whole_rows(form: str, huge: bool, rng: np.random.Generator) -> tuple[np.ndarray, int]:
     """Return large rows of small integers, and their rank on real points."""
     if form == "complex":
         shape = int(rng.integers(200, 400)), int(rng.integers(30, 76))
@@ -78,6 +81,9 @@ def _whole_rows(form: str, rng: np.random.Generator) -> tuple[np.ndarray, int]:
         return rows + 4.0 * np.eye(*shape), 2
     rank = 3 if form == "block" else 1
     n, terms = int(rng.integers(60, 151)), int(rng.integers(200, 1001)) // rank
+    if huge:
+        n = int(rng.integers(151, 501))
+        terms = int(rng.integers(n, 4 * n)) // rank + 1
     rows = rng.integers(-3, 4, (terms * rank, n)).astype(float)
     if form == "sparse":
         rows *= rng.random(rows.shape) < 0.1

@@ -16,7 +16,7 @@ from quartbench.precondition import METRICS
 from quartbench.solvers import solvers
 
 from .cases import CONES, Case
-from .exactly import Exact, Optimum, power_of_two
+from .exactly import Exact, ExactRows, Optimum, power_of_two
 from .problems import SET
 
 #: Gaps that are asked for, and the one that well-posed problems must be certified to by ``auto``.
@@ -51,10 +51,11 @@ class Said(NamedTuple):
     Attributes
     ----------
     how : str
-        The way in: solve, driver, few, float32, prepared, many, batch, certify.
+        The way in: solve, driver, few, float32, prepared, many, started, batch, derived, l4, certify.
     verdict : str
-        true; false, overclaimed (converged above the gap), nonfinite, error: these must not be; refused (f* out of
-        range, rows dependent to rounding), declined (the method does not take such a problem).
+        true; false (also where ``proved`` is said of what is not), overclaimed (converged above the gap), nonfinite,
+        error: these must not be; refused (f* out of range, rows dependent to rounding), declined (the method does not
+        take such a problem).
     excess : float
         By how much of |f*| the certificate is on the wrong side of the truth: at most 0 where it is true.
     """
@@ -150,6 +151,8 @@ class Solves:
     def __init__(self, case: Case, optimum: Optimum) -> None:
         self.case, self.problem = case, case.problem
         self.rng = np.random.default_rng([case.number, SET, 1])
+        #: What came later draws from here, so that the draws above stay what they were.
+        self.later = np.random.default_rng([case.number, SET, 2])
         form = self.problem.form
         proof = form.proof()
         factored = proof is not None and proof.proved
@@ -163,7 +166,8 @@ class Solves:
             # Other people's methods may look at points where f overflows.
             theirs = r"quartbench\.(forms\.plain|solvers\.peers)|scipy\.|tests\."
             warnings.filterwarnings("ignore", category=RuntimeWarning, module=theirs)
-            for part in (self.well, self.methods, self.ways, self.prepared, self.many, self.batch):
+            ways = (self.well, self.methods, self.ways, self.prepared, self.many, self.batch)
+            for part in (*ways, self.started, self.derived, self.regression):
                 yield from part()
 
     def gap(self) -> float:
@@ -222,8 +226,8 @@ class Solves:
     def many(self) -> Iterator[Said]:
         """Solve for several multiples of c at once."""
         rel_gap, sides = self.gap(), list(self._sides(SIDES))
-        if self.case.cone not in ("free", "centred") and not (self.case.well_posed and self.case.condition <= MILD):
-            return  # one after another, without a limit on their iterations
+        if not self._together():
+            return
         C = [c for _, c in sides]
         found, problem = self.attempt(lambda: qb.solve_many(self.problem.form, C, self.problem.cone, rel_gap=rel_gap))
         for j, (units, _) in enumerate(sides):
@@ -257,6 +261,75 @@ class Solves:
         for j, units in enumerate(variants):
             yield self.said("batch", "batch", "auto", rel_gap, lambda j=j: result(j), units)[0]
 
+    def started(self) -> Iterator[Said]:
+        """Solve for several multiples of c at once, each from a start of its own."""
+        if self.problem.trivial or not self._together():
+            return
+        rng, rel_gap = self.later, float(self.later.choice(GAPS))
+        given = self.problem.c / np.abs(self.problem.c).max()
+        along = self.problem.form.native(self.problem.cone.euclidean(given))
+        sides = list(self._sides(SIDES - 2, rng))
+        starts = [units.sign * 2.0 ** int(rng.integers(-9, 10)) * along for units, _ in sides]
+        form, cone, C = self.problem.form, self.problem.cone, [c for _, c in sides]
+        found, problem = self.attempt(lambda: qb.solve_many(form, C, cone, rel_gap=rel_gap, starts=starts))
+        for j, (units, _) in enumerate(sides):
+            yield self.said("started", "auto", "auto", rel_gap, lambda j=j: _given(found, problem, j), units)[0]
+
+    def derived(self) -> Iterator[Said]:
+        """Solve on a form that derives from ours and does not say that it is proved: then nothing is."""
+        form, rel_gap = self.problem.form.twin(), float(self.later.choice(GAPS))
+        kind = type(form)
+
+        class Derived(kind):
+            """The same function, through a product of its own."""
+
+            def _image(self, x):
+                return super()._image(x)
+
+        form.__class__ = Derived
+        form._kept = {}
+        for name in ("magnitude", "zero terms"):
+            if name in self.problem.form._kept:
+                form._kept[name] = self.problem.form._kept[name]
+        problem = qb.Problem(form, self.problem.form.native(np.array(self.case.exact.c)), self.problem.cone)
+        yield self.said(
+            "derived",
+            "auto",
+            "auto",
+            rel_gap,
+            lambda: qb.solve(problem, rel_gap=rel_gap, max_iter=MOST),
+            proved=False,
+        )[0]
+
+    def regression(self) -> Iterator[Said]:
+        """Fit weighted rows with a column that depends on others: no fit is better than what is proved of another."""
+        rows, rng = self.case.rows, self.later
+        if rows is None or self.case.cone != "free" or "scaled" in self.case.features or self.case.condition > SINGULAR:
+            return
+        rank = self.problem.form.rank
+        A = np.column_stack([rows, rows @ rng.integers(-2, 3, rows.shape[1])])
+        b, powers = rng.standard_normal(len(A)), rng.integers(-16, 17, len(A) // rank)
+        powers *= int(rng.integers(2))  # weights of which the fourth roots are exact, or ones
+        exact = np.repeat(2.0**powers, rank)[:, None] * np.column_stack([A, b])
+        sums, said = ExactRows(exact, rank, np.zeros(exact.shape[1]), "free"), []
+        for rel_gap in rng.choice(GAPS, 2, replace=False).tolist():
+            fit, problem = self.attempt(
+                lambda rel_gap=rel_gap: qb.l4_regression(A, b, 16.0**powers, rank, rel_gap, max_iter=MOST)
+            )
+            if problem is not None:
+                kind = self._kind(problem)
+                yield Said("l4", "l4", "auto", rel_gap, "", math.inf, kind, -math.inf, repr(problem))
+            else:
+                said.append((rel_gap, fit, sums.value(np.append(fit.x, -1.0))))
+        for rel_gap, fit, value in said:
+            least = min(value for _, _, value in said)
+            fourth, below = Fraction(fit.fun) ** 4, Fraction(fit.lower_bound) ** 4
+            excess = _rounded(max(value - fourth, below - least) / fourth) if fourth else math.inf
+            verdict = "true" if excess <= (0.0 if fit.proved else TRUSTED) else "false"
+            if verdict == "true" and fit.status == "converged" and not fit.gap <= rel_gap:
+                verdict = "overclaimed"
+            yield Said("l4", "l4", "auto", rel_gap, fit.status, float(fit.gap), verdict, excess)
+
     # One solve --------------------------------------------------------------------------------------------------------
 
     def one(self, how, solver, metric, rel_gap, keep=None, **options) -> Iterator[Said]:
@@ -275,14 +348,27 @@ class Solves:
             keep.append(result)
         yield said
 
-    def said(self, how, solver, metric, rel_gap, solve, units=Units()) -> tuple[Said, Any]:  # noqa: B008
-        """Return what a solve said, and its result."""
+    def said(
+        self,
+        how,
+        solver,
+        metric,
+        rel_gap,
+        solve,
+        units=Units(),  # noqa: B008
+        proved=None,
+    ) -> tuple[Said, Any]:
+        """Return what a solve said, and its result; ``proved`` is whether it may say so of itself."""
         result, problem = self.attempt(solve)
         if problem is not None:
             verdict = self._kind(problem)
             return Said(how, solver, metric, rel_gap, "", math.inf, verdict, -math.inf, repr(problem)), None
         x = self.problem.form.flat(result.x)
-        judged = self.judge.verdict(x, result.fun, result.lower_bound, result.gap, result.status, rel_gap, units)
+        proved = self.proved if proved is None else proved
+        judge = self.judge if proved or not self.proved else Judge(self.case.exact, self.judge.optimum, False)
+        judged = judge.verdict(x, result.fun, result.lower_bound, result.gap, result.status, rel_gap, units)
+        if result.get("proved", False) and not proved and result.status != "trivial":
+            judged = "false", judged[1], "proved is said of products that are taken on trust"
         return Said(how, solver, metric, rel_gap, result.status, float(result.gap), *judged), result
 
     def certified(self, x: np.ndarray) -> Said:
@@ -322,12 +408,16 @@ class Solves:
         """Return a method that takes every cone."""
         return str(self.rng.choice(["auto", "homgd", "accel-homgd", "gd", "bregman"]))
 
-    def _sides(self, count: int) -> Iterator[tuple[Units, np.ndarray]]:
+    def _together(self) -> bool:
+        """Return whether many right-hand sides end soon: where not in lockstep, there is no limit on iterations."""
+        return self.case.cone in ("free", "centred") or (self.case.well_posed and self.case.condition <= MILD)
+
+    def _sides(self, count: int, rng: np.random.Generator | None = None) -> Iterator[tuple[Units, np.ndarray]]:
         """Yield c times powers of eight, which x and f follow exactly, and where K = −K times −1."""
-        c = self.problem.form.native(np.array(self.case.exact.c))
+        c, rng = self.problem.form.native(np.array(self.case.exact.c)), rng or self.rng
         for _ in range(count):
-            k = int(self.rng.integers(-6, 7))
-            sign = int(self.rng.choice([-1, 1])) if self.case.cone in ("free", "centred") else 1
+            k = int(rng.integers(-6, 7))
+            sign = int(rng.choice([-1, 1])) if self.case.cone in ("free", "centred") else 1
             yield Units(k, 4 * k, sign), sign * 8.0**k * c
 
 

@@ -48,7 +48,7 @@ class Count:
         """Count one more."""
         self.solves += 1
         self.converged += said.status in ("converged", "trivial")
-        self.proved += proved and said.verdict == "true"
+        self.proved += proved and said.verdict == "true" and said.how != "derived"
         self.open += said.verdict == "true" and said.gap == math.inf
         self.refused += said.verdict == "refused"
         if said.verdict in BAD:

@@ -16,6 +16,7 @@ from quartbench.solvers import solvers
 from .__main__ import TRUTHS, count, main, run
 from .cases import CONES
 from .exactly import Exact, Integers, Optimum
+from .planted import HUGE
 from .problems import FEATURES, FORMS, case
 from .solves import BAD, MOST_SOLVING, Judge, Units
 from .table import Record, table, well_posed
@@ -83,7 +84,8 @@ def test_everything_that_is_registered_is_tried(records):
     assert {one.solver for one in said if one.how == "solve"} == set(solvers())
     assert {one.metric for one in said} == {"auto", *METRICS}
     assert {one.how for one in said} == {
-        "solve", "certify", "driver", "few", "float32", "prepared", "many", "batch"
+        "solve", "certify", "driver", "few", "float32", "prepared", "many", "started", "batch",
+        "derived", "l4",
     }  # fmt: skip
     assert {feature for record in records for feature in record.features} == {*FEATURES, "large"}
 
@@ -119,7 +121,7 @@ def test_integers_are_the_numbers_of_an_array():
     assert not Integers.of(np.zeros(2)).entries.any()
 
 
-@pytest.mark.parametrize("number", range(24, 400, 25))
+@pytest.mark.parametrize("number", [*range(24, 400, 25), *range(HUGE + 24, HUGE + 199, 25)])
 def test_planted_points_are_optimal(number):
     # ⟨c,x*⟩ = 4ρ(x*) there, so that f* = −3ρ(x*) = −¾⟨c,x*⟩; and what auto proves closes in on it.
     one = case(number)
