@@ -224,11 +224,20 @@ class ComplexForm(TermForm):
         return _embedded(self._rows if picked is None else self._rows[picked])
 
     def _check_definite(self) -> None:
-        """Raise where there are fewer measurements than unknowns."""
+        """Raise where there are fewer measurements than unknowns, or an entry that none of them sees."""
         if self.terms < self.shape[0]:
             raise DeficientError(
                 f"ρ is not positive definite: its rank is at most m = {self.terms}, but N = {self.shape[0]}; "
                 "add measurements"
+            )
+        unseen = ~(self._rows[:8] != 0).any(axis=0)  # almost always these few decide
+        if unseen.any():
+            unseen[unseen] = ~(self._rows[:, unseen] != 0).any(axis=0)
+        if unseen.any():
+            seen = unseen.size - int(unseen.sum())
+            raise DeficientError(
+                f"ρ is not positive definite: its rank is at most {seen} of N = {unseen.size}; no measurement sees "
+                f"entry {int(unseen.argmax())}"
             )
 
     def plain(self):

@@ -40,6 +40,12 @@ def test_real_rows_give_the_signal_up_to_its_sign():
     assert inverse.phase_error(found.x, truth) < 1e-6
 
 
+def test_an_entry_that_no_measurement_sees_is_named():
+    rows, d, _ = inverse.examples.gaussian_phase(8, 64, seed=0)
+    with pytest.raises(ProblemError, match="its rank is at most 8 of N = 9; no measurement sees entry 8"):
+        inverse.phase(np.column_stack([rows, np.zeros(64)]), d)
+
+
 def test_restarts_do_not_depend_on_the_unit_of_the_data():
     # F itself underflows there: it says nothing of which run was better.
     rng = np.random.default_rng(0)
