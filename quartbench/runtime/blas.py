@@ -53,6 +53,12 @@ def shorten_spin() -> None:
             end()
 
 
+def sleeps_soon() -> bool:
+    """Say whether idle threads of every BLAS here sleep within some milliseconds: ``shorten_spin`` reached them all."""
+    known = os.environ.get("OPENBLAS_THREAD_TIMEOUT") == str(SPIN)
+    return known and all(library.internal_api == "openblas" for library in _libraries())
+
+
 @contextmanager
 def blas_threads(work: float) -> Iterator[None]:
     """Run ``work`` multiplications in BLAS: on one thread where that is little, else on as many as are set.

@@ -10,10 +10,12 @@ import numba
 from threadpoolctl import threadpool_limits
 
 from quartbench.kernels import jit
+from quartbench.runtime.blas import sleeps_soon
 
-#: Seconds between two contenders. The threads that one leaves behind spin on: OpenMP's for a millisecond or some,
-#: OpenBLAS's for a tenth of a second, in which a kernel on all cores took twice its time.
-PAUSE = 0.15
+#: Seconds between two contenders. The threads that one leaves behind spin on, in which time a kernel on all cores takes
+#: twice its own: OpenMP's and, as ``runtime`` sets it, OpenBLAS's for some 2 ms (measured as CPU time while the process
+#: sleeps), other BLAS, or one that the user has set otherwise, for a tenth of a second.
+PAUSE = 0.02 if sleeps_soon() else 0.15
 
 
 @contextmanager

@@ -9,18 +9,20 @@ from quartbench.runtime.blas import NO_THREAD_WORK, ONE_THREAD_WORK, SPIN, _libr
 
 SMALL_WORK = 1e6
 
-#: Prints the variable, and whether BLAS multiplies and solves rightly after the package was imported.
+#: Prints the variable, whether BLAS multiplies and solves rightly after the package was imported, and whether its
+#: threads are said to sleep soon.
 SCRIPT = """
 import os
 import numpy as np
 import scipy.linalg
 {before}
 import quartbench
+from quartbench.runtime.blas import sleeps_soon
 a = np.random.default_rng(0).standard_normal((400, 400))
 right = np.allclose((a @ a)[:5], [[sum(x * y for x, y in zip(row, column)) for column in a.T] for row in a[:5]])
 gram = a.T @ a + np.eye(400)
 right &= np.allclose(gram @ scipy.linalg.cho_solve(scipy.linalg.cho_factor(gram), a), a)
-print(os.environ.get("OPENBLAS_THREAD_TIMEOUT"), right)
+print(os.environ.get("OPENBLAS_THREAD_TIMEOUT"), right, sleeps_soon())
 """
 
 
@@ -119,16 +121,16 @@ def test_counts_are_put_back_by_many_threads_at_once():
 
 def test_import_shortens_the_spin_and_blas_computes_rightly(run_python, monkeypatch):
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
-    assert run_python(SCRIPT.format(before="")) == f"{SPIN} True"
+    assert run_python(SCRIPT.format(before="")) == f"{SPIN} True True"
     # Threads that are at work before the import are ended and made again.
-    assert run_python(SCRIPT.format(before="np.ones((800, 800)) @ np.ones((800, 800))")) == f"{SPIN} True"
+    assert run_python(SCRIPT.format(before="np.ones((800, 800)) @ np.ones((800, 800))")) == f"{SPIN} True True"
 
 
 def test_the_users_own_choice_is_left_alone(run_python):
-    assert run_python(SCRIPT.format(before=""), OPENBLAS_THREAD_TIMEOUT="26") == "26 True"
+    assert run_python(SCRIPT.format(before=""), OPENBLAS_THREAD_TIMEOUT="26") == "26 True False"
 
 
 def test_an_import_beside_other_threads_leaves_blas_alone(run_python, monkeypatch):
     monkeypatch.delenv("OPENBLAS_THREAD_TIMEOUT", raising=False)
     waiting = "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
-    assert run_python(SCRIPT.format(before=waiting)) == "None True"
+    assert run_python(SCRIPT.format(before=waiting)) == "None True False"
