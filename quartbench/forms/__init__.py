@@ -5,7 +5,7 @@ from .complex import ComplexForm
 from .dense import DenseForm
 from .diffraction import DiffractionForm
 from .epigraph import Epigraph
-from .given import form_of
+from .given import form_of, require_form
 from .gram import GramForm
 from .graph import GraphForm
 from .operator import OperatorForm
@@ -33,4 +33,5 @@ __all__ = [
     "WeightedGraphForm",
     "form_of",
     "register_form",
+    "require_form",
 ]

@@ -13,6 +13,13 @@ from .complex import ComplexForm
 from .stacked import StackedForm
 
 
+def require_form(given: Any) -> Form:
+    """Return what is a form; raise for anything else, rows among it, where they are not taken for one."""
+    if not isinstance(given, Form):
+        raise ProblemError(f"form must be a Form, found {type(given).__name__}; StackedForm(rows) is that of rows")
+    return given
+
+
 def form_of(given: Any, rank: int = 1) -> Form:
     """Return a form as it is, or that of stacked rows: real ones, or complex ones as in phase retrieval.
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from quartbench.cones import Cone
 from quartbench.errors import ProblemError
-from quartbench.forms import Form
+from quartbench.forms import Form, require_form
 from quartbench.model import Problem
 
 from .arguments import PLANT_STREAM, generator, origin
@@ -38,8 +38,7 @@ def planted(form: Form, seed: int = 0, cone: Cone | None = None) -> Problem:
     >>> bool(np.allclose(result.x, problem.solution, atol=1e-4))
     True
     """
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    require_form(form)
     cone = form.cone if cone is None else cone
     if not isinstance(cone, Cone):
         raise ProblemError(f"cone must be a Cone (Free(), Orthant(), …), found {cone!r}")

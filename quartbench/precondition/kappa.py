@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from quartbench.errors import ProblemError, whole_number
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, require_form
 from quartbench.metrics import Bounds, Metric
 
 #: A search ends when a step changes ln(√ρ/‖x‖²) by less than this.
@@ -42,8 +42,7 @@ def measured_kappa(form: Form, metric: Metric, starts: int = 8, steps: int = 200
 
 def measured_bounds(form: Form, metric: Metric, starts: int = 8, steps: int = 200, seed: int = 0) -> Bounds:
     """Return the smallest and the largest √ρ/‖x‖²_B found. They are attained, so any true α and β lie outside them."""
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    require_form(form)
     if not isinstance(metric, Metric) or metric.dim != form.dim:
         raise ProblemError(f"metric must be a Metric of dimension {form.dim}, found {metric!r}")
     starts, steps = whole_number(starts, "starts"), whole_number(steps, "steps")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quartbench.errors import ProblemError, unknown_name, whole_number
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, require_form
 
 #: Sketches have this many columns for each unit of ln m: a standard deviation of 8 % of a score at m = 20 000.
 COLUMNS_PER_LOG = 32
@@ -51,11 +51,7 @@ class Resistances:
 
 def require_terms(form: Form) -> TermForm:
     """Return a form that has terms Bᵢ ⪰ 0 to weigh; raise where it has none, or they are seen not to span the space."""
-    if not isinstance(form, Form):
-        raise ProblemError(
-            f"form must be a Form with terms, found {type(form).__name__}; StackedForm(rows) is that of rows"
-        )
-    if not isinstance(form, TermForm):
+    if not isinstance(require_form(form), TermForm):
         raise ProblemError(
             f"{type(form).__name__} has no terms with Bᵢ ⪰ 0, so no leverage scores; its metric is 'identity'"
         )

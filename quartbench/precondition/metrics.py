@@ -20,7 +20,7 @@ import numpy as np
 
 from quartbench.cones import Cone
 from quartbench.errors import ProblemError, unknown_name
-from quartbench.forms import Form, TermForm
+from quartbench.forms import Form, TermForm, require_form
 from quartbench.forms.leverage import weighted_bounds
 from quartbench.metrics import Bounds, Diagonal, Identity, Metric
 from quartbench.runtime.stopwatch import Stopwatch
@@ -49,16 +49,13 @@ def metric(form: Form, name: str, **options: Any) -> Metric:
     >>> [round(B.bounds.kappa, 1) for B in metrics]
     [42839.2, 22.1, 4.5]
     """
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form (StackedForm, GraphForm, …), found {type(form).__name__}")
+    require_form(form)
     if not isinstance(name, str) or name not in METRICS:
         raise unknown_name("metric", name, METRICS)
     if options and name not in ("lewis", "diagonal-best") and not (name == "uniform" and set(options) == {"precision"}):
         raise ProblemError(f"metric {name!r} has no options, found {', '.join(map(repr, options))}")
     if options.get("p", 2.0) != 2.0:
         raise ProblemError(f"metric {name!r} is for p = 2, found p={options['p']!r}; lewis_weights computes others")
-    if not isinstance(form, Form):
-        raise ProblemError(f"form must be a Form, found {type(form).__name__}; StackedForm(rows) is that of rows")
     with Stopwatch() as watch:
         made = METRICS[name](require_terms(form), **options) if isinstance(form, TermForm) else _identity(form)
     return made.declared(name=name, setup_seconds=watch.seconds)

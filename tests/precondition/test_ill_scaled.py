@@ -123,7 +123,7 @@ def test_a_missing_complex_direction_is_named():
 def test_a_complex_coordinate_that_no_term_sees_is_named():
     rows = np.random.default_rng(0).standard_normal((10, 3)) + 1j
     rows[:, 1] = 0.0
-    with pytest.raises(ProblemError, match="no term sees coordinate 1"):
+    with pytest.raises(ProblemError, match="no measurement sees entry 1"):
         coherence(ComplexForm(rows))
 
 
