@@ -14,7 +14,8 @@ from quartbench.runtime.blas import ONE_THREAD_WORK, blas_threads
 
 
 def peak_of(call):
-    """Return the bytes that a call allocates at most at a time, as NumPy reports them."""
+    """Return the most bytes that a call holds at a time, as NumPy reports them, once its kernels are compiled."""
+    call()
     tracemalloc.start()
     try:
         call()
