@@ -13,17 +13,17 @@ COUNTED = {
     "orthant 500×20": ("diagonal", "orthant", {"m": 500, "n": 20}),
 }
 
-#: 200 calls on each take 10 to 100 ms, and each is small enough that one thread would serve anyway.
+#: 400 calls on each take 20 to 200 ms, and each is small enough that one thread would serve anyway.
 FORMS = {
     "dense 1000×250": ("spectrum", {"m": 1000, "n": 250, "sigma_min": 0.1}),
     "sparse 10000×500": ("sparse", {"m": 10_000, "n": 500, "density": 0.02}),
     "graph of 4000 points": ("geometric", {"points": 4000}),
 }
-CALLS = 200
+CALLS = 400
 
 
 class Kernels(common.Gated):
-    """200 calls of the fused kernels on forms that fit in cache."""
+    """400 calls of the fused kernels on forms that fit in cache."""
 
     params = (list(FORMS),)
     param_names = ("form",)
@@ -34,11 +34,11 @@ class Kernels(common.Gated):
         self.form = common.instance(generator, **arguments).form
         self.x = common.point(self.form)
 
-    def time_200_evaluations(self, form):
+    def time_400_evaluations(self, form):
         for _ in range(CALLS):
             self.form.value_and_gradient(self.x)
 
-    def time_200_hessian_products(self, form):
+    def time_400_hessian_products(self, form):
         for _ in range(CALLS):
             self.form.hessian_product(self.x, self.x)
 

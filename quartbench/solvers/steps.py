@@ -158,7 +158,8 @@ class PlainStep(Step):
         slope = z.gradient - self.c
         if self.straight:
             h = t * self.project(self.metric.solve(slope))
-            return z.point - h, float((t * slope) @ h)  # slopes of 1e200 have no squares, but short steps
+            # Slopes of 1e200 have no squares, but short steps; beside the minimiser rounding can make it negative.
+            return z.point - h, max(float((t * slope) @ h), 0.0)
         y = self.project(z.point - t * self.metric.solve(slope))
         h = y - z.point
         return y, float(h @ self.metric.apply(h))
@@ -199,7 +200,7 @@ class LineSearch:
         """Return 1/L for the curvature L along a short step from z."""
         t = self.step.guess(z)
         y, squared = self.step(z, t)
-        if squared == 0.0:
+        if squared <= 0.0:
             return t
         h = y - z.point
         line = self.form.line_from_images(z.image, self.form.image(h)).tolist()

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COMMAND = Path(sys.executable).parent / "quartbench"
 
-KERNEL = "gate.Kernels.time_200_evaluations('dense 1000×250')"
+KERNEL = "gate.Kernels.time_400_evaluations('dense 1000×250')"
 TIME = "gate.SolverTimes.time_to_gap('homgd')"
 ITERATIONS = "gate.SolverCounts.track_iterations('spectrum 500×20', 'homgd')"
 
@@ -97,11 +97,10 @@ def test_a_kernel_slowed_by_half_is_caught(clone):
 
 def test_a_changed_callee_in_another_file_is_seen(clone):
     before = clone.git("hash-object", "quartbench/kernels/rows.py")
-    old = "            q = s * s\n            total += q * q\n            weights[i] = 4.0 * q * s\n"
-    slow = "            for _ in range(120):\n                slow = np.sqrt(1.0 + slow * slow)\n"
-    new = old.replace("q * q", "q * q + 1e-300 * slow").replace(
-        "            total", f"            slow = q\n{slow}            total"
-    )
+    loop = "        for k in range(i * rank, (i + 1) * rank):\n"
+    old = f"        total += q * q\n{loop}            weights[k] = 4.0 * q * image[k]\n"
+    slow = "        slow = q\n        for _ in range(120):\n            slow = np.sqrt(1.0 + slow * slow)\n"
+    new = slow + old.replace("q * q", "q * q + 1e-300 * slow")
     clone.change("quartbench/kernels/images.py", old, new)
     clone.commit("a slow callee of the kernels on rows")
     assert clone.git("hash-object", "quartbench/kernels/rows.py") == before, "the caller's file is as it was"

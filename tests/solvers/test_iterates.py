@@ -237,6 +237,18 @@ def test_the_first_guess_of_a_step_is_that_of_the_curvature_along_the_gradient(m
 
 
 @pytest.mark.parametrize("kind", [RootStep, PlainStep])
+def test_a_search_that_begins_at_the_minimiser_goes_no_way_back(kind):
+    # Rounding made the squared length of a step negative, and with it the step length: the search climbed.
+    for seed in range(60):
+        c = np.random.default_rng(seed).standard_normal(3)
+        problem = qb.Problem(qb.GraphForm(3, 1, [(0, 1), (1, 2), (0, 2)]), c).normalised().problem
+        x = qb.solve(problem, "homnewton", rel_gap=1e-15).x.reshape(-1)
+        z = evaluate(problem.form, x / float(problem.c @ x) if kind is RootStep else x)
+        step = kind(problem, qb.metric(problem.form, "uniform"))
+        assert LineSearch(problem.form, step, z, 1.03).t > 0.0
+
+
+@pytest.mark.parametrize("kind", [RootStep, PlainStep])
 def test_the_first_step_of_a_search_is_one_over_the_curvature(metric, kind):
     # L = d²F/dτ² along h, over ‖h‖²_B, so that t = ‖h‖²/F''.
     step, form = kind(PROBLEM, metric), PROBLEM.form
